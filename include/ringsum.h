@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ringsum: prove that the tensors of a checkpoint on disk are the tensors that were promised.
+ *
+ * The shortest use:
+ *
+ *	struct ringsum_checkpoint *checkpoint;
+ *	struct ringsum_report *report;
+ *	if (ringsum_checkpoint_open("/models/drafter", NULL, &checkpoint, NULL, NULL) == RINGSUM_OK &&
+ *	    ringsum_checkpoint_verify(checkpoint, &report, NULL) == RINGSUM_OK)
+ *		puts("identical");
+ *
+ * Conventions. A fallible function returns RINGSUM_OK (0) or a negative RINGSUM_E_* and leaves
+ * its outputs untouched on failure, except where a report is said to be given with a refusal.
+ * `err` is the caller's storage for one line of text and may be NULL. A difference between disk
+ * and promise is a finding in a report; an error means that nothing could be decided. Offsets
+ * and lengths are bytes. Strings are UTF-8 and NUL-terminated.
+ */
+#ifndef RINGSUM_H
+#define RINGSUM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define RINGSUM_VERSION_MAJOR 0
+#define RINGSUM_VERSION_MINOR 1
+#define RINGSUM_VERSION_PATCH 0
+
+#if defined(__GNUC__)
+#define RINGSUM_MUST_CHECK __attribute__((warn_unused_result))
+#else
+#define RINGSUM_MUST_CHECK
+#endif
+
+/* ---- results -------------------------------------------------------------------------- */
+
+enum ringsum_result {
+	RINGSUM_OK = 0,
+	RINGSUM_E_INVALID = -1,	  /* the caller's arguments are wrong; nothing was done */
+	RINGSUM_E_REFUSED = -2,	  /* something differs from the promise; the report says what */
+	RINGSUM_E_UNDECIDED = -3, /* not everything could be read; nothing found different */
+	RINGSUM_E_NOMEM = -4,	  /* memory ran out */
+	RINGSUM_E_IO = -5,	  /* the system refused an operation; see os_errno */
+	RINGSUM_E_NOPROMISE = -6, /* the path is not there or holds no promise */
+	RINGSUM_E_LIMIT = -7,	  /* the input is larger than a limit that ringsum states */
+	RINGSUM_E_CANCELED = -8,  /* the progress callback asked to stop */
+	RINGSUM_E_NOTFOUND = -9,  /* no tensor or member of that name */
+};
+
+/* Room for one line of explanation, in the caller's storage. */
+struct ringsum_error {
+	int code;	   /* the enum ringsum_result that the call returned */
+	int os_errno;	   /* errno behind it, or 0 */
+	char message[512]; /* what was found, what was expected, where; "" if there is none */
+};
+
+/* The version as "MAJOR.MINOR.PATCH". Ownership: static. Threads: any. Blocking: none. */
+const char *ringsum_version(void);
+
+/* Short text for an enum ringsum_result. Ownership: static. Never NULL. */
+const char *ringsum_result_text(int result);
+
+/* ---- dtypes (the safetensors format) ---------------------------------------------------- */
+
+enum ringsum_dtype {
+	RINGSUM_DTYPE_BOOL,
+	RINGSUM_DTYPE_F4,
+	RINGSUM_DTYPE_F6_E2M3,
+	RINGSUM_DTYPE_F6_E3M2,
+	RINGSUM_DTYPE_U8,
+	RINGSUM_DTYPE_I8,
+	RINGSUM_DTYPE_F8_E5M2,
+	RINGSUM_DTYPE_F8_E4M3,
+	RINGSUM_DTYPE_F8_E8M0,
+	RINGSUM_DTYPE_F8_E4M3FNUZ,
+	RINGSUM_DTYPE_F8_E5M2FNUZ,
+	RINGSUM_DTYPE_I16,
+	RINGSUM_DTYPE_U16,
+	RINGSUM_DTYPE_F16,
+	RINGSUM_DTYPE_BF16,
+	RINGSUM_DTYPE_I32,
+	RINGSUM_DTYPE_U32,
+	RINGSUM_DTYPE_F32,
+	RINGSUM_DTYPE_C64,
+	RINGSUM_DTYPE_F64,
+	RINGSUM_DTYPE_I64,
+	RINGSUM_DTYPE_U64,
+	RINGSUM_DTYPE_COUNT
+};
+
+/* Name as safetensors spells it ("BF16"), or NULL for a value out of range. Ownership: static. */
+const char *ringsum_dtype_name(enum ringsum_dtype dtype);
+
+/* Bits of one element (4 to 64), or 0 for a value out of range. */
+unsigned ringsum_dtype_bits(enum ringsum_dtype dtype);
+
+/* ---- options ---------------------------------------------------------------------------- */
+
+enum ringsum_profile {
+	RINGSUM_PROFILE_AUTO = 0, /* dspark-exl3 where the manifest has `codebook`, else none */
+	RINGSUM_PROFILE_NONE,
+	RINGSUM_PROFILE_DSPARK_EXL3,
+};
+
+enum ringsum_engine {
+	RINGSUM_ENGINE_AUTO = 0, /* io_uring where one real read completes, else pread */
+	RINGSUM_ENGINE_IO_URING,
+	RINGSUM_ENGINE_PREAD,
+};
+
+enum ringsum_direct {
+	RINGSUM_DIRECT_PREFER = 0, /* O_DIRECT, through the page cache where a file refuses it */
+	RINGSUM_DIRECT_REQUIRE,	   /* a file that refuses O_DIRECT is a read-error */
+	RINGSUM_DIRECT_OFF,	   /* through the page cache */
+};
+
+enum ringsum_digest_impl {
+	RINGSUM_DIGEST_AUTO = 0,  /* the fastest that this processor has */
+	RINGSUM_DIGEST_LIBCRYPTO, /* one stream at a time through libcrypto's EVP */
+	RINGSUM_DIGEST_SHANI_X2,  /* two interleaved streams; needs SHA-NI */
+	RINGSUM_DIGEST_SHANI_X3,  /* three interleaved streams; needs SHA-NI */
+};
+
+struct ringsum_progress {
+	uint64_t bytes_total;	 /* bytes of all promised ranges that will be hashed */
+	uint64_t bytes_done;	 /* bytes hashed so far */
+	uint64_t tensors_total;	 /* promised tensors */
+	uint64_t tensors_done;	 /* tensors whose digest is known */
+	uint64_t findings_count; /* findings so far */
+};
+
+/*
+ * Called from the thread that called verify or load, at most 20 times a second and once at the
+ * end. Return 0 to go on, anything else to cancel: no read is started after that, those in
+ * flight are drained, and the call returns RINGSUM_E_CANCELED.
+ */
+typedef int (*ringsum_progress_fn)(void *arg, const struct ringsum_progress *progress);
+
+/* Set it up with RINGSUM_OPTIONS_INIT; a zero member means its default. */
+struct ringsum_options {
+	size_t size_bytes;		  /* sizeof(struct ringsum_options) */
+	enum ringsum_profile profile;	  /* default: auto */
+	const char *manifest_path;	  /* default: TENSORS.json in the checkpoint's directory */
+	const char *manifest_sha256;	  /* 64 hex digits that pin the manifest; default: none */
+	unsigned threads;		  /* hashing threads, 1 to 256; default: processors, at most 16 */
+	uint64_t memory_bytes;		  /* for buffers, up to 16 GiB; default 48 MiB */
+	uint32_t chunk_bytes;		  /* one read: 64 KiB to 64 MiB, of 4,096; default 1 MiB */
+	unsigned depth;			  /* reads in flight, 1 to 256; default 32 */
+	enum ringsum_engine engine;	  /* default: auto */
+	enum ringsum_direct direct;	  /* default: prefer */
+	enum ringsum_digest_impl digest;  /* default: auto */
+	int strict;			  /* non-zero: what nobody promised is a finding */
+	ringsum_progress_fn progress;	  /* default: none */
+	void *progress_arg;		  /* handed to `progress` */
+};
+
+#define RINGSUM_OPTIONS_INIT                                                                       \
+	{                                                                                          \
+		.size_bytes = sizeof(struct ringsum_options)                                       \
+	}
+
+/* ---- reports ---------------------------------------------------------------------------- */
+
+/* A report starts undecided; refused wins over undecided. */
+enum ringsum_verdict {
+	RINGSUM_VERDICT_UNDECIDED = 0,
+	RINGSUM_VERDICT_IDENTICAL,
+	RINGSUM_VERDICT_REFUSED,
+};
+
+/* One word per kind of finding; the names are stable. */
+enum ringsum_finding_code {
+	RINGSUM_FINDING_MANIFEST_INVALID,
+	RINGSUM_FINDING_CONFIG_INVALID,
+	RINGSUM_FINDING_PLAN_INVALID,
+	RINGSUM_FINDING_TENSOR_MISSING,
+	RINGSUM_FINDING_TENSOR_UNEXPECTED,
+	RINGSUM_FINDING_TENSOR_DUPLICATE,
+	RINGSUM_FINDING_PATH_ESCAPE,
+	RINGSUM_FINDING_FILE_MISSING,
+	RINGSUM_FINDING_FILE_TYPE,
+	RINGSUM_FINDING_FILE_TRUNCATED,
+	RINGSUM_FINDING_FILE_TRAILING,
+	RINGSUM_FINDING_HEADER_INVALID,
+	RINGSUM_FINDING_HEADER_MISMATCH,
+	RINGSUM_FINDING_DTYPE_UNSUPPORTED,
+	RINGSUM_FINDING_SIZE_MISMATCH,
+	RINGSUM_FINDING_DIGEST_MISMATCH,
+	RINGSUM_FINDING_EXL3_INVALID,
+	RINGSUM_FINDING_CHANGED_DURING_READ, /* undecided */
+	RINGSUM_FINDING_READ_ERROR,	     /* undecided */
+	RINGSUM_FINDING_UNSTABLE_READ,	     /* undecided */
+	RINGSUM_FINDING_UNPROMISED,	     /* a note, or a finding under `strict` */
+	RINGSUM_FINDING_CODE_COUNT
+};
+
+/* "digest-mismatch" and so on, or NULL for a value out of range. Ownership: static. */
+const char *ringsum_finding_code_name(enum ringsum_finding_code code);
+
+enum ringsum_severity {
+	RINGSUM_SEVERITY_REFUSE,    /* decides: the checkpoint is not what was promised */
+	RINGSUM_SEVERITY_UNDECIDED, /* decides: it could not be established */
+	RINGSUM_SEVERITY_NOTE,	    /* does not decide */
+};
+
+/* Ownership: everything belongs to the report. */
+struct ringsum_finding {
+	enum ringsum_finding_code code;
+	enum ringsum_severity severity;
+	const char *tensor;   /* name, or NULL where it is about no single tensor */
+	const char *file;     /* relative to the checkpoint, or NULL */
+	int has_range;	      /* whether begin and end mean anything */
+	uint64_t begin;	      /* in the file, first byte */
+	uint64_t end;	      /* in the file, one past the last byte */
+	const char *expected; /* or NULL */
+	const char *actual;   /* or NULL */
+	const char *message;  /* one line for a person; never NULL */
+};
+
+struct ringsum_totals {
+	uint64_t tensors_promised; /* entries of the manifest = identical + refused + undecided */
+	uint64_t tensors_identical;
+	uint64_t tensors_refused;
+	uint64_t tensors_undecided;
+	uint64_t tensors_unpromised; /* in the shards' headers, and nobody promised them */
+	uint64_t files_unpromised;   /* files below the checkpoint that nobody promised */
+	uint64_t bytes_promised;
+	uint64_t bytes_proven;	  /* of identical tensors */
+	uint64_t bytes_read;	  /* from disk for promised ranges, second reads included */
+	uint64_t findings_total;  /* deciding findings, also those past the limit on the list */
+	double elapsed_seconds;	  /* of the reading and hashing */
+};
+
+struct ringsum_report;
+
+enum ringsum_verdict ringsum_report_verdict(const struct ringsum_report *report);
+
+/* Fills *totals_out. */
+void ringsum_report_totals(const struct ringsum_report *report, struct ringsum_totals *totals_out);
+
+/* Number of listed findings, notes included; at most 100,000 (the rest is in findings_total). */
+size_t ringsum_report_finding_count(const struct ringsum_report *report);
+
+/* The finding at `index`, or NULL past the end. Ownership: the report's. */
+const struct ringsum_finding *ringsum_report_finding_at(const struct ringsum_report *report,
+							size_t index);
+
+/*
+ * The report as JSON text (schema ringsum-report/1) with a final newline.
+ * Ownership: the caller frees *json_out with ringsum_free. Errors: RINGSUM_E_NOMEM.
+ */
+RINGSUM_MUST_CHECK int ringsum_report_to_json(const struct ringsum_report *report, char **json_out,
+					      struct ringsum_error *err);
+
+/*
+ * The report as text for a person: a line per finding, then the summary line. Control
+ * characters and invalid UTF-8 in names are shown escaped.
+ * Ownership: the caller frees *text_out with ringsum_free. Errors: RINGSUM_E_NOMEM.
+ */
+RINGSUM_MUST_CHECK int ringsum_report_to_text(const struct ringsum_report *report, char **text_out,
+					      struct ringsum_error *err);
+
+/* Frees a report; NULL is fine. A report stays valid after its checkpoint is closed. */
+void ringsum_report_free(struct ringsum_report *report);
+
+/* Frees a string that ringsum gave; NULL is fine. */
+void ringsum_free(void *memory);
+
+/* ---- checkpoints ------------------------------------------------------------------------ */
+
+struct ringsum_checkpoint;
+
+/*
+ * A tensor as the manifest promised it and the shard's header confirmed it.
+ * Ownership: the checkpoint's, until it is closed.
+ */
+struct ringsum_tensor {
+	const char *name;
+	enum ringsum_dtype dtype;
+	unsigned rank;		   /* 0 to 64; 0 is a scalar */
+	const uint64_t *shape;	   /* `rank` numbers */
+	uint64_t size_bytes;	   /* end - begin */
+	const char *shard;	   /* file name, relative to the checkpoint */
+	uint64_t begin;		   /* first byte in the shard */
+	uint64_t end;		   /* one past the last byte in the shard */
+	uint8_t digest_sha256[32]; /* the promise */
+};
+
+/*
+ * Opens a checkpoint and checks everything but the digests: manifest, config, required names,
+ * paths, headers, shapes.
+ * path: the checkpoint's directory, or its manifest file. options: NULL means all defaults.
+ * Ownership: close *checkpoint_out with ringsum_checkpoint_close. Where report_out is not NULL a
+ * report is given on RINGSUM_OK (so far undecided) and on RINGSUM_E_REFUSED and
+ * RINGSUM_E_UNDECIDED, for the caller to free.
+ * Returns: RINGSUM_E_REFUSED: findings, no checkpoint is opened. RINGSUM_E_UNDECIDED: a file
+ * could not be read. RINGSUM_E_NOPROMISE: nothing at `path` promises anything.
+ * RINGSUM_E_INVALID: an option is out of range. RINGSUM_E_NOMEM, RINGSUM_E_IO.
+ * Threads: any. Blocking: reads manifest, config and headers from disk.
+ */
+RINGSUM_MUST_CHECK int ringsum_checkpoint_open(const char *path,
+					       const struct ringsum_options *options,
+					       struct ringsum_checkpoint **checkpoint_out,
+					       struct ringsum_report **report_out,
+					       struct ringsum_error *err);
+
+/*
+ * Reads and hashes every promised byte of an open checkpoint and compares it with the promise.
+ * Ownership: where report_out is not NULL the caller frees *report_out; it is given on
+ * RINGSUM_OK, RINGSUM_E_REFUSED, RINGSUM_E_UNDECIDED and RINGSUM_E_CANCELED.
+ * Returns: RINGSUM_OK only for the verdict identical.
+ * Threads: a handle may be used by several threads at once; each call reads for itself.
+ * Blocking: until all is read.
+ */
+RINGSUM_MUST_CHECK int ringsum_checkpoint_verify(struct ringsum_checkpoint *checkpoint,
+						 struct ringsum_report **report_out,
+						 struct ringsum_error *err);
+
+/*
+ * Open, verify and close in one: what fails at opening does not hide what the digests tell, so
+ * this is the call for a complete list of findings. Parameters and results as for the two.
+ */
+RINGSUM_MUST_CHECK int ringsum_verify_path(const char *path, const struct ringsum_options *options,
+					   struct ringsum_report **report_out,
+					   struct ringsum_error *err);
+
+/* Number of tensors, in the manifest's order for ringsum_checkpoint_tensor_at. */
+size_t ringsum_checkpoint_tensor_count(const struct ringsum_checkpoint *checkpoint);
+
+/* The tensor at `index`, or NULL past the end. */
+const struct ringsum_tensor *ringsum_checkpoint_tensor_at(
+	const struct ringsum_checkpoint *checkpoint, size_t index);
+
+/* The tensor of that name, or NULL. */
+const struct ringsum_tensor *ringsum_checkpoint_find(const struct ringsum_checkpoint *checkpoint,
+						     const char *name);
+
+/* Closes a checkpoint; NULL is fine. No call may be running on it. */
+void ringsum_checkpoint_close(struct ringsum_checkpoint *checkpoint);
+
+/* ---- inspection: what is in a shard or a directory, with no promise needed ---------------- */
+
+struct ringsum_inspection;
+
+/* One shard. Ownership: the inspection's. */
+struct ringsum_shard {
+	const char *name;	       /* as given, or relative to the directory */
+	uint64_t size_bytes;	       /* of the file */
+	uint64_t header_bytes;	       /* N of the format, without the 8 bytes before it */
+	size_t tensor_count;	       /* 0 where the header is refused */
+	size_t metadata_count;	       /* pairs in __metadata__ */
+	enum ringsum_verdict verdict;  /* identical here means: structurally valid */
+	enum ringsum_finding_code code; /* why not, where it is not */
+	const char *message;	       /* why not, for a person; NULL where valid */
+};
+
+/*
+ * Reads the header of a shard, or of every *.safetensors in a directory (not below it).
+ * options: only size_bytes matters today; NULL is fine.
+ * Ownership: free *inspection_out with ringsum_inspection_free.
+ * Returns: RINGSUM_OK also where shards are refused, see ringsum_inspection_verdict;
+ * RINGSUM_E_NOPROMISE where the path is not there or holds no shard; RINGSUM_E_NOMEM,
+ * RINGSUM_E_IO.
+ */
+RINGSUM_MUST_CHECK int ringsum_inspect(const char *path, const struct ringsum_options *options,
+				       struct ringsum_inspection **inspection_out,
+				       struct ringsum_error *err);
+
+/* Identical: all shards are structurally valid. */
+enum ringsum_verdict ringsum_inspection_verdict(const struct ringsum_inspection *inspection);
+
+size_t ringsum_inspection_shard_count(const struct ringsum_inspection *inspection);
+
+const struct ringsum_shard *ringsum_inspection_shard_at(const struct ringsum_inspection *inspection,
+							size_t shard_index);
+
+/* Fills *tensor_out (digest_sha256 is zero) in the order of offsets; RINGSUM_E_NOTFOUND past it. */
+RINGSUM_MUST_CHECK int ringsum_inspection_tensor_at(const struct ringsum_inspection *inspection,
+						    size_t shard_index, size_t tensor_index,
+						    struct ringsum_tensor *tensor_out);
+
+/* Gives one pair of __metadata__; RINGSUM_E_NOTFOUND past the end. Ownership: the inspection's. */
+RINGSUM_MUST_CHECK int ringsum_inspection_metadata_at(const struct ringsum_inspection *inspection,
+						      size_t shard_index, size_t metadata_index,
+						      const char **key_out, const char **value_out);
+
+/* As for ringsum_report_to_json (schema ringsum-inspect/1) and ringsum_report_to_text. */
+RINGSUM_MUST_CHECK int ringsum_inspection_to_json(const struct ringsum_inspection *inspection,
+						  char **json_out, struct ringsum_error *err);
+RINGSUM_MUST_CHECK int ringsum_inspection_to_text(const struct ringsum_inspection *inspection,
+						  char **text_out, struct ringsum_error *err);
+
+void ringsum_inspection_free(struct ringsum_inspection *inspection);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

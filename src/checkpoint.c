@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opens, describes and closes a checkpoint. */
+#include "checkpoint.h"
+
+#include "error.h"
+#include "limits.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MANIFEST_FILE "TENSORS.json"
+
+/* Where the checkpoint and its manifest are. */
+struct location {
+	char *root_path;	    /* owned */
+	const char *manifest_path;  /* as the caller gave it; NULL: MANIFEST_FILE in the root */
+	const char *manifest_name;  /* below the root, or NULL where it lies elsewhere */
+};
+
+static char *directory_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	if (!slash)
+		return strdup(".");
+	if (slash == path)
+		return strdup("/");
+	return strndup(path, (size_t)(slash - path));
+}
+
+static const char *name_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* A path is the directory, or the manifest file in it. */
+static int locate(const char *path, const struct rsum_options *options, struct location *out,
+		  struct ringsum_error *err)
+{
+	struct stat status;
+
+	if (stat(path, &status) != 0)
+		return rsum_error_set_errno(err, RINGSUM_E_NOPROMISE, errno,
+					    "%s cannot be looked at", path);
+	out->manifest_path = options->given.manifest_path;
+	if (S_ISDIR(status.st_mode)) {
+		out->root_path = strdup(path);
+		if (!out->manifest_path)
+			out->manifest_name = MANIFEST_FILE;
+	} else if (S_ISREG(status.st_mode)) {
+		out->root_path = directory_of(path);
+		if (!out->manifest_path) {
+			out->manifest_path = path;
+			out->manifest_name = name_of(path);
+		}
+	} else {
+		return rsum_error_set(err, RINGSUM_E_NOPROMISE,
+				      "%s is neither a directory nor a manifest file", path);
+	}
+	if (!out->root_path)
+		return rsum_error_set(err, RINGSUM_E_NOMEM, "out of memory");
+	return RINGSUM_OK;
+}
+
+static void refuse_file(struct ringsum_report *report, enum ringsum_finding_code code,
+			const char *file, const char *expected, const char *actual,
+			const char *message)
+{
+	struct ringsum_finding finding = {
+		.code = code,
+		.file = file,
+		.expected = expected,
+		.actual = actual,
+		.message = message,
+	};
+
+	rsum_report_add(report, &finding);
+}
+
+/*
+ * Reads a whole document. Returns 0 with *text_out, which is NULL where the file is at fault (the
+ * report says why), or RINGSUM_E_NOMEM.
+ */
+static int read_document(struct ringsum_report *report, int fd, const char *name,
+			 uint64_t limit_bytes, enum ringsum_finding_code invalid_code,
+			 char **text_out, size_t *size_bytes_out)
+{
+	char message[160];
+	int result = rsum_file_read_all(fd, limit_bytes, text_out, size_bytes_out);
+
+	if (result == -ENOMEM)
+		return RINGSUM_E_NOMEM;
+	if (result == -EFBIG) {
+		snprintf(message, sizeof(message), "the file is larger than the limit of %llu bytes",
+			 (unsigned long long)limit_bytes);
+		refuse_file(report, invalid_code, name, NULL, NULL, message);
+	} else if (result < 0) {
+		snprintf(message, sizeof(message), "could not be read: %s", strerror(-result));
+		refuse_file(report, RINGSUM_FINDING_READ_ERROR, name, NULL, NULL, message);
+	}
+	return RINGSUM_OK;
+}
+
+/* The pin is compared before anything in the manifest is believed. */
+static bool manifest_is_pinned(struct ringsum_checkpoint *checkpoint, const char *name,
+			       const uint8_t digest[RSUM_SHA256_BYTES])
+{
+	char expected[65];
+
+	if (!checkpoint->options.has_pin ||
+	    memcmp(checkpoint->options.pin_sha256, digest, RSUM_SHA256_BYTES) == 0)
+		return true;
+	rsum_hex_encode_digest(checkpoint->options.pin_sha256, expected);
+	refuse_file(checkpoint->report, RINGSUM_FINDING_DIGEST_MISMATCH, name, expected,
+		    checkpoint->report->facts.manifest_sha256,
+		    "the manifest is not the one that was pinned, so nothing in it was used; "
+		    "fetch the manifest again or check the pin");
+	return false;
+}
+
+/*
+ * Opens, hashes and parses the manifest. Returns 0 (the report says where it is unusable),
+ * RINGSUM_E_NOPROMISE, RINGSUM_E_NOMEM or RINGSUM_E_UNDECIDED for a digest that failed.
+ */
+static int read_manifest(struct ringsum_checkpoint *checkpoint, const struct location *location,
+			 struct ringsum_error *err)
+{
+	struct ringsum_report *report = checkpoint->report;
+	const char *name = location->manifest_name ? location->manifest_name
+						   : location->manifest_path;
+	uint8_t digest[RSUM_SHA256_BYTES];
+	struct rsum_file_identity identity;
+	enum rsum_confine_result opened;
+	struct rsum_refusal refusal;
+	int fd, os_errno = 0, result;
+	char *text = NULL;
+	size_t size_bytes = 0;
+
+	/* What the caller names may lie anywhere; what we look for stays inside the root. */
+	if (location->manifest_path)
+		opened = rsum_confine_open_given(location->manifest_path, &fd, &identity, &os_errno,
+						 &refusal);
+	else
+		opened = rsum_confine_open(&checkpoint->root, name, &fd, &identity, &os_errno,
+					   &refusal);
+	if (opened == RSUM_CONFINE_REFUSED && refusal.code == RINGSUM_FINDING_FILE_MISSING)
+		return rsum_error_set(err, RINGSUM_E_NOPROMISE,
+				      "%s holds no promise: looked for %s there; name a manifest "
+				      "with --manifest",
+				      checkpoint->root_path, name);
+	if (opened != RSUM_CONFINE_OK) {
+		rsum_report_add_refusal(report, &refusal, NULL, name);
+		return RINGSUM_OK;
+	}
+	rsum_report_set_text(report, &report->facts.manifest_path, name);
+	report->facts.manifest_kind = MANIFEST_FILE;
+	result = read_document(report, fd, name, RSUM_LIMIT_MANIFEST_BYTES,
+			       RINGSUM_FINDING_MANIFEST_INVALID, &text, &size_bytes);
+	close(fd);
+	if (result != RINGSUM_OK || !text)
+		return result;
+	result = rsum_sha256_of(text, size_bytes, digest);
+	if (result != RINGSUM_OK) {
+		free(text);
+		return rsum_error_set(err, result, "the manifest could not be hashed");
+	}
+	rsum_hex_encode_digest(digest, report->facts.manifest_sha256);
+	if (!manifest_is_pinned(checkpoint, name, digest)) {
+		free(text);
+		return RINGSUM_OK;
+	}
+	result = rsum_manifest_parse(text, size_bytes, name, &checkpoint->manifest, report);
+	return result == RINGSUM_E_REFUSED ? RINGSUM_OK : result;
+}
+
+/* Reads one of the profile's own files; *text_out stays NULL where it has its finding. */
+static int read_profile_file(struct ringsum_checkpoint *checkpoint, const char *name,
+			     enum ringsum_finding_code invalid_code, char **text_out,
+			     size_t *size_bytes_out)
+{
+	struct rsum_file_identity identity;
+	struct rsum_refusal refusal;
+	int fd, os_errno, result;
+
+	if (rsum_confine_open(&checkpoint->root, name, &fd, &identity, &os_errno, &refusal) !=
+	    RSUM_CONFINE_OK) {
+		rsum_report_add_refusal(checkpoint->report, &refusal, NULL, name);
+		return RINGSUM_OK;
+	}
+	result = read_document(checkpoint->report, fd, name, RSUM_LIMIT_CONFIG_BYTES, invalid_code,
+			       text_out, size_bytes_out);
+	close(fd);
+	return result;
+}
+
+static int check_profile(struct ringsum_checkpoint *checkpoint)
+{
+	const struct rsum_profile *profile = checkpoint->profile;
+	char *config = NULL, *plan = NULL;
+	size_t config_bytes = 0, plan_bytes = 0, i;
+	bool *refused = NULL;
+	int result = RINGSUM_OK;
+
+	if (profile->needs_config) {
+		result = read_profile_file(checkpoint, RSUM_CONFIG_FILE,
+					   RINGSUM_FINDING_CONFIG_INVALID, &config, &config_bytes);
+		if (result == RINGSUM_OK)
+			result = read_profile_file(checkpoint, RSUM_PLAN_FILE,
+						   RINGSUM_FINDING_PLAN_INVALID, &plan,
+						   &plan_bytes);
+	}
+	if (result == RINGSUM_OK && profile->check_config)
+		result = profile->check_config(&checkpoint->profile_state, config, config_bytes,
+					       plan, plan_bytes, checkpoint->report);
+	if (result != RINGSUM_OK || !profile->check_promises)
+		goto out;
+	refused = calloc(checkpoint->manifest.promise_count + 1, sizeof(*refused));
+	result = refused ? profile->check_promises(&checkpoint->profile_state,
+						   &checkpoint->manifest, refused,
+						   checkpoint->report)
+			 : RINGSUM_E_NOMEM;
+	for (i = 0; result == RINGSUM_OK && i < checkpoint->manifest.promise_count; i++)
+		checkpoint->standings[i].is_refused |= refused[i];
+out:
+	free(refused);
+	free(config);
+	free(plan);
+	return result;
+}
+
+/* Standings and totals as far as the manifest itself goes. */
+static int weigh_manifest(struct ringsum_checkpoint *checkpoint)
+{
+	const struct rsum_manifest *manifest = &checkpoint->manifest;
+	struct ringsum_totals *totals = &checkpoint->report->totals;
+	size_t i;
+
+	checkpoint->standings = calloc(manifest->promise_count + 1, sizeof(*checkpoint->standings));
+	if (!checkpoint->standings)
+		return RINGSUM_E_NOMEM;
+	totals->tensors_promised = manifest->promise_count;
+	for (i = 0; i < manifest->promise_count; i++) {
+		const struct rsum_promise *promise = &manifest->promises[i];
+
+		if (!promise->is_wellformed)
+			checkpoint->standings[i].is_refused = true;
+		/* Hostile sizes may exceed 64 bits in sum; such a sum is never proven. */
+		else if (!rsum_add_u64(totals->bytes_promised, promise->tensor.size_bytes,
+				       &totals->bytes_promised))
+			totals->bytes_promised = UINT64_MAX;
+	}
+	return RINGSUM_OK;
+}
+
+static int prepare(struct ringsum_checkpoint *checkpoint, const struct location *location,
+		   struct ringsum_error *err)
+{
+	struct ringsum_report *report = checkpoint->report;
+	int result;
+
+	rsum_report_set_text(report, &report->facts.root, checkpoint->root_path);
+	report->facts.digest_impl = rsum_digest_impl_name(checkpoint->options.digest_impl);
+	result = rsum_root_open(checkpoint->root_path, &checkpoint->root);
+	if (result < 0)
+		return rsum_error_set_errno(err, RINGSUM_E_IO, -result, "%s cannot be opened",
+					    checkpoint->root_path);
+	result = read_manifest(checkpoint, location, err);
+	if (result != RINGSUM_OK)
+		return result;
+	checkpoint->profile =
+		rsum_profile_choose(checkpoint->options.given.profile, &checkpoint->manifest);
+	result = weigh_manifest(checkpoint);
+	/* Without a usable manifest nothing else can be said: its finding stands alone. */
+	if (result != RINGSUM_OK || !checkpoint->manifest.text)
+		return result;
+	report->facts.profile = checkpoint->profile->name;
+	result = check_profile(checkpoint);
+	if (result == RINGSUM_OK)
+		result = rsum_shards_check(checkpoint, location->manifest_name);
+	return result;
+}
+
+int rsum_checkpoint_prepare(const char *path, const struct ringsum_options *options,
+			    struct ringsum_checkpoint **checkpoint_out, struct ringsum_error *err)
+{
+	struct ringsum_checkpoint *checkpoint;
+	struct location location = { 0 };
+	int result;
+
+	if (err)
+		*err = (struct ringsum_error){ 0 };
+	if (!path || !*path || !checkpoint_out)
+		return rsum_error_set(err, RINGSUM_E_INVALID, "no path was given");
+	checkpoint = calloc(1, sizeof(*checkpoint));
+	if (!checkpoint)
+		return rsum_error_set(err, RINGSUM_E_NOMEM, "out of memory");
+	checkpoint->root.fd = -1;
+	result = rsum_options_resolve(options, &checkpoint->options, err);
+	if (result == RINGSUM_OK)
+		result = locate(path, &checkpoint->options, &location, err);
+	checkpoint->root_path = location.root_path;
+	if (result == RINGSUM_OK) {
+		checkpoint->report = rsum_report_new();
+		result = checkpoint->report ? prepare(checkpoint, &location, err) : RINGSUM_E_NOMEM;
+	}
+	if (result != RINGSUM_OK) {
+		if (result == RINGSUM_E_NOMEM)
+			(void)rsum_error_set(err, result, "out of memory while opening %s", path);
+		ringsum_checkpoint_close(checkpoint);
+		return result;
+	}
+	*checkpoint_out = checkpoint;
+	return RINGSUM_OK;
+}
+
+int rsum_report_result(const struct ringsum_report *report, struct ringsum_error *err)
+{
+	switch (ringsum_report_verdict(report)) {
+	case RINGSUM_VERDICT_IDENTICAL:
+		return RINGSUM_OK;
+	case RINGSUM_VERDICT_REFUSED:
+		return rsum_error_set(err, RINGSUM_E_REFUSED, "%llu findings; the first: %s",
+				      (unsigned long long)report->totals.findings_total,
+				      report->finding_count ? report->findings[0].message : "");
+	case RINGSUM_VERDICT_UNDECIDED:
+		break;
+	}
+	return rsum_error_set(err, RINGSUM_E_UNDECIDED, "not everything could be read%s%s",
+			      report->finding_count ? ": " : "",
+			      report->finding_count ? report->findings[0].message : "");
+}
+
+RSUM_PUBLIC int ringsum_checkpoint_open(const char *path, const struct ringsum_options *options,
+					struct ringsum_checkpoint **checkpoint_out,
+					struct ringsum_report **report_out,
+					struct ringsum_error *err)
+{
+	struct ringsum_checkpoint *checkpoint = NULL;
+	struct ringsum_report *report = NULL;
+	int result;
+
+	if (!checkpoint_out)
+		return rsum_error_set(err, RINGSUM_E_INVALID, "no place for the checkpoint");
+	result = rsum_checkpoint_prepare(path, options, &checkpoint, err);
+	if (result != RINGSUM_OK)
+		return result;
+	if (report_out) {
+		report = rsum_report_clone(checkpoint->report);
+		if (!report) {
+			ringsum_checkpoint_close(checkpoint);
+			return rsum_error_set(err, RINGSUM_E_NOMEM, "out of memory for the report");
+		}
+	}
+	/* Nothing is proven yet, but nothing may stand against it, and something is promised. */
+	if (checkpoint->report->refusing_count > 0 || checkpoint->report->undecided_count > 0 ||
+	    checkpoint->report->is_incomplete_for_memory ||
+	    checkpoint->manifest.promise_count == 0) {
+		result = rsum_report_result(checkpoint->report, err);
+		RSUM_ASSERT(result != RINGSUM_OK);
+		if (checkpoint->manifest.promise_count == 0 && result == RINGSUM_E_UNDECIDED &&
+		    checkpoint->report->undecided_count == 0)
+			result = rsum_error_set(err, RINGSUM_E_UNDECIDED,
+						"the manifest promises no tensor");
+		ringsum_checkpoint_close(checkpoint);
+		checkpoint = NULL;
+	}
+	if (report_out)
+		*report_out = report;
+	if (checkpoint)
+		*checkpoint_out = checkpoint;
+	return result;
+}
+
+RSUM_PUBLIC size_t ringsum_checkpoint_tensor_count(const struct ringsum_checkpoint *checkpoint)
+{
+	return checkpoint->manifest.promise_count;
+}
+
+RSUM_PUBLIC const struct ringsum_tensor *
+ringsum_checkpoint_tensor_at(const struct ringsum_checkpoint *checkpoint, size_t index)
+{
+	if (index >= checkpoint->manifest.promise_count)
+		return NULL;
+	return &checkpoint->manifest.promises[index].tensor;
+}
+
+RSUM_PUBLIC const struct ringsum_tensor *
+ringsum_checkpoint_find(const struct ringsum_checkpoint *checkpoint, const char *name)
+{
+	uint32_t index = rsum_name_index_find(&checkpoint->manifest.by_name, name);
+
+	return index == RSUM_NAME_INDEX_NONE ? NULL : &checkpoint->manifest.promises[index].tensor;
+}
+
+RSUM_PUBLIC void ringsum_checkpoint_close(struct ringsum_checkpoint *checkpoint)
+{
+	if (!checkpoint)
+		return;
+	rsum_root_close(&checkpoint->root);
+	rsum_manifest_deinit(&checkpoint->manifest);
+	rsum_profile_state_deinit(&checkpoint->profile_state);
+	rsum_options_deinit(&checkpoint->options);
+	ringsum_report_free(checkpoint->report);
+	free(checkpoint->root_path);
+	free(checkpoint->shards);
+	free(checkpoint->standings);
+	free(checkpoint);
+}

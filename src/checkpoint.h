@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An opened checkpoint, as its parts see it. */
+#ifndef RSUM_CHECKPOINT_H
+#define RSUM_CHECKPOINT_H
+
+#include "base.h"
+#include "confine.h"
+#include "manifest.h"
+#include "options.h"
+#include "profile.h"
+#include "report.h"
+
+/* A file that the manifest names. */
+struct rsum_shard {
+	const char *name;
+	struct rsum_file_identity identity; /* when its header was read */
+};
+
+/* How a promise stands before its bytes are hashed. */
+struct rsum_standing {
+	bool is_refused;   /* something about it differs already */
+	bool is_undecided; /* its shard could not be read */
+	bool is_readable;  /* the header confirms its range: the bytes can be hashed */
+};
+
+struct ringsum_checkpoint {
+	/* Fixed once it is prepared. */
+	struct rsum_options options;
+	char *root_path;
+	struct rsum_root root;
+	struct rsum_manifest manifest;
+	const struct rsum_profile *profile;
+	struct rsum_profile_state profile_state;
+	struct rsum_shard *shards;	 /* manifest.file_count of them */
+	struct rsum_standing *standings; /* one per promise */
+	struct ringsum_report *report;	 /* what was found so far */
+};
+
+/*
+ * Does all that can be done without hashing, and goes on past every finding; the checkpoint's
+ * report has them. Returns 0; RINGSUM_E_INVALID, RINGSUM_E_NOPROMISE, RINGSUM_E_NOMEM or
+ * RINGSUM_E_IO where there is no report to give.
+ * Ownership: close *checkpoint_out with ringsum_checkpoint_close.
+ */
+RSUM_MUST_CHECK int rsum_checkpoint_prepare(const char *path,
+					    const struct ringsum_options *options,
+					    struct ringsum_checkpoint **checkpoint_out,
+					    struct ringsum_error *err);
+
+/*
+ * Opens every shard, reads its header and compares it with the promises (rules M4 to M6); then
+ * looks for what nobody promised. Fills shards and standings. Returns 0 or RINGSUM_E_NOMEM.
+ */
+RSUM_MUST_CHECK int rsum_shards_check(struct ringsum_checkpoint *checkpoint,
+				      const char *manifest_name);
+
+/* The result that goes with a report's verdict, with a line in *err where it is no success. */
+int rsum_report_result(const struct ringsum_report *report, struct ringsum_error *err);
+
+#endif

@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The hashing threads: hand-off, order within a lane, company for lone streams. */
+#include "hash_worker.h"
+
+#include "ringsum.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+
+/* A piece is copied to its destination while it is still in the cache of the core. */
+#define COPY_PIECE_BYTES ((size_t)32 << 10)
+
+struct rsum_hash_crew {
+	/* Fixed after start. */
+	const struct rsum_digest_impl *impl;
+	const struct rsum_range *ranges;
+	struct rsum_range_result *results;
+	struct rsum_hash_lane *lanes;
+	unsigned lane_count;
+	unsigned width; /* lanes that one worker advances side by side */
+	pthread_t *threads;
+	unsigned thread_count;
+	/* Guarded by lock. */
+	pthread_mutex_t lock;
+	pthread_cond_t work;	 /* lanes were queued, pressure rose, or it is over */
+	pthread_cond_t hashed;	 /* buffers came back */
+	struct rsum_hash_lane *queue_head, *queue_tail;
+	unsigned queued_count;
+	bool is_pressed;
+	bool is_stopping;
+	struct rsum_buffer *hashed_list;
+	uint64_t hashed_bytes;
+};
+
+/* A worker's hold on one lane: its current buffer and the run of bytes being hashed. */
+struct hold {
+	struct rsum_hash_lane *lane;
+	struct rsum_buffer *buffer;
+	bool has_span;
+	size_t span_bytes; /* of the span when it began, at lane->position */
+};
+
+struct worker {
+	struct rsum_hash_crew *crew;
+	struct hold holds[RSUM_SHA256_WIDTH_MAX];
+	struct rsum_sha256_span spans[RSUM_SHA256_WIDTH_MAX]; /* of the hold of the same index */
+	unsigned hold_count;
+	uint64_t hashed_bytes; /* since the last hand-off */
+};
+
+/* ---- one lane's bytes: no lock, the holder only ---------------------------------------- */
+
+static const struct rsum_range *current_range(const struct rsum_hash_crew *crew,
+					      const struct rsum_hash_lane *lane)
+{
+	if (lane->next_range == lane->plan->first_range + lane->plan->range_count)
+		return NULL;
+	return &crew->ranges[lane->next_range];
+}
+
+static void finish_range(struct rsum_hash_lane *lane)
+{
+	lane->next_range++;
+	lane->is_skipping = false;
+}
+
+/* Notes the first failure of a range; no byte of the rest of it is looked at. */
+static void fail_range(struct rsum_hash_lane *lane, struct rsum_range_result *result, int error,
+		       uint64_t offset)
+{
+	if (result->error == 0) {
+		result->error = error;
+		result->error_offset = offset;
+	}
+	lane->is_skipping = true;
+}
+
+/* Keeps the first four bytes of a range, which may come in two buffers. */
+static void keep_head(struct rsum_range_result *result, uint64_t at, const uint8_t *data,
+		      size_t size_bytes)
+{
+	size_t i;
+
+	for (i = 0; at + i < sizeof(result->head) && i < size_bytes; i++)
+		result->head[at + i] = data[i];
+}
+
+/* Where the run goes besides, or NULL: the destination, unless the read landed in it. */
+static uint8_t *copy_target(const struct rsum_range *range, uint64_t position, const uint8_t *data)
+{
+	uint8_t *target;
+
+	if (!range->destination)
+		return NULL;
+	target = range->destination + (position - range->begin);
+	return target == data ? NULL : target;
+}
+
+/*
+ * Brings the next run of bytes of the hold's buffer to be hashed. False where the buffer has
+ * nothing more: it ends, or what is left of it belongs to no range of the lane.
+ */
+static bool next_span(struct rsum_hash_crew *crew, struct hold *hold,
+		      struct rsum_sha256_span *span)
+{
+	struct rsum_hash_lane *lane = hold->lane;
+	const struct rsum_buffer *buffer = hold->buffer;
+	uint64_t buffer_end = buffer->offset + buffer->expected;
+	const struct rsum_range *range;
+
+	while ((range = current_range(crew, lane)) != NULL) {
+		uint64_t position = RSUM_MAX(RSUM_MAX(lane->position, buffer->offset), range->begin);
+		uint64_t run_end = RSUM_MIN(range->end, buffer_end);
+		struct rsum_range_result *result = &crew->results[range->id];
+		const uint8_t *data;
+
+		if (position >= buffer_end)
+			return false;
+		if (buffer->error)
+			fail_range(lane, result, buffer->error, buffer->offset);
+		if (lane->is_skipping) {
+			lane->position = run_end;
+			if (run_end == range->end)
+				finish_range(lane);
+			continue;
+		}
+		data = buffer->data + (position - buffer->offset);
+		hold->span_bytes = (size_t)(run_end - position);
+		if (copy_target(range, position, data))
+			hold->span_bytes = RSUM_MIN(hold->span_bytes, COPY_PIECE_BYTES);
+		if (position == range->begin)
+			rsum_sha256_restart(&lane->stream, crew->impl);
+		keep_head(result, position - range->begin, data, hold->span_bytes);
+		lane->position = position;
+		*span = (struct rsum_sha256_span){
+			.stream = &lane->stream,
+			.data = data,
+			.size_bytes = hold->span_bytes,
+			.ends_message = position + hold->span_bytes == range->end,
+		};
+		hold->has_span = true;
+		return true;
+	}
+	return false;
+}
+
+static void finish_span(struct worker *worker, struct hold *hold,
+			const struct rsum_sha256_span *span)
+{
+	struct rsum_hash_crew *crew = worker->crew;
+	struct rsum_hash_lane *lane = hold->lane;
+	const struct rsum_range *range = current_range(crew, lane);
+	struct rsum_range_result *result = &crew->results[range->id];
+	const uint8_t *data = hold->buffer->data + (lane->position - hold->buffer->offset);
+	uint8_t *target = copy_target(range, lane->position, data);
+
+	if (target)
+		memcpy(target, data, hold->span_bytes);
+	lane->position += hold->span_bytes;
+	worker->hashed_bytes += hold->span_bytes;
+	hold->has_span = false;
+	if (!span->ends_message)
+		return;
+	if (rsum_sha256_final(&lane->stream, crew->impl, result->digest) == 0)
+		result->is_hashed = true;
+	else
+		fail_range(lane, result, -EIO, range->begin);
+	finish_range(lane);
+}
+
+/* Hashes until one of the held buffers has nothing more to give. */
+static void hash_until_exhausted(struct worker *worker)
+{
+	struct rsum_hash_crew *crew = worker->crew;
+	unsigned i;
+
+	for (;;) {
+		for (i = 0; i < worker->hold_count; i++)
+			if (!worker->holds[i].has_span &&
+			    !next_span(crew, &worker->holds[i], &worker->spans[i]))
+				return;
+		rsum_sha256_advance(crew->impl, worker->spans, worker->hold_count);
+		for (i = 0; i < worker->hold_count; i++)
+			if (rsum_sha256_span_done(&worker->spans[i]))
+				finish_span(worker, &worker->holds[i], &worker->spans[i]);
+	}
+}
+
+/* ---- hand-off: under the lock ----------------------------------------------------------- */
+
+static void enqueue_lane(struct rsum_hash_crew *crew, struct rsum_hash_lane *lane)
+{
+	RSUM_ASSERT(lane->state == RSUM_LANE_WAITING && lane->head->state == RSUM_BUFFER_READY);
+	lane->state = RSUM_LANE_QUEUED;
+	lane->next = NULL;
+	if (crew->queue_tail)
+		crew->queue_tail->next = lane;
+	else
+		crew->queue_head = lane;
+	crew->queue_tail = lane;
+	crew->queued_count++;
+}
+
+static struct rsum_hash_lane *dequeue_lane(struct rsum_hash_crew *crew)
+{
+	struct rsum_hash_lane *lane = crew->queue_head;
+
+	if (!lane)
+		return NULL;
+	crew->queue_head = lane->next;
+	if (!crew->queue_head)
+		crew->queue_tail = NULL;
+	crew->queued_count--;
+	RSUM_ASSERT(lane->state == RSUM_LANE_QUEUED);
+	lane->state = RSUM_LANE_HELD;
+	return lane;
+}
+
+/* The lane's next buffer where it was read, moved from the lane to the worker. */
+static struct rsum_buffer *take_buffer(struct rsum_hash_lane *lane)
+{
+	struct rsum_buffer *buffer = lane->head;
+
+	if (!buffer || buffer->state != RSUM_BUFFER_READY)
+		return NULL;
+	lane->head = buffer->next;
+	if (!lane->head)
+		lane->tail = NULL;
+	buffer->next = NULL;
+	buffer->state = RSUM_BUFFER_HASHING;
+	return buffer;
+}
+
+static void give_back(struct rsum_hash_crew *crew, struct rsum_buffer *buffer)
+{
+	buffer->next = crew->hashed_list;
+	crew->hashed_list = buffer;
+	pthread_cond_signal(&crew->hashed);
+}
+
+/* Gives back exhausted buffers; a lane goes on with its next buffer, or is let go. */
+static void renew_holds(struct worker *worker)
+{
+	struct rsum_hash_crew *crew = worker->crew;
+	unsigned i = 0;
+
+	crew->hashed_bytes += worker->hashed_bytes;
+	worker->hashed_bytes = 0;
+	while (i < worker->hold_count) {
+		struct hold *hold = &worker->holds[i];
+		struct rsum_hash_lane *lane = hold->lane;
+
+		if (hold->has_span || next_span(crew, hold, &worker->spans[i])) {
+			i++;
+			continue;
+		}
+		give_back(crew, hold->buffer);
+		hold->buffer = take_buffer(lane);
+		if (hold->buffer)
+			continue;
+		lane->state = current_range(crew, lane) ? RSUM_LANE_WAITING : RSUM_LANE_DONE;
+		worker->hold_count--;
+		worker->holds[i] = worker->holds[worker->hold_count];
+		worker->spans[i] = worker->spans[worker->hold_count];
+	}
+}
+
+static void take_lanes(struct worker *worker)
+{
+	struct rsum_hash_crew *crew = worker->crew;
+
+	while (worker->hold_count < crew->width) {
+		struct rsum_hash_lane *lane = dequeue_lane(crew);
+
+		if (!lane)
+			return;
+		worker->holds[worker->hold_count] = (struct hold){
+			.lane = lane,
+			.buffer = take_buffer(lane),
+		};
+		RSUM_ASSERT(worker->holds[worker->hold_count].buffer);
+		worker->hold_count++;
+	}
+}
+
+static void *work(void *crew_ptr)
+{
+	struct rsum_hash_crew *crew = crew_ptr;
+	struct worker worker = { .crew = crew };
+
+	pthread_mutex_lock(&crew->lock);
+	for (;;) {
+		renew_holds(&worker);
+		if (worker.hold_count > 0 || crew->queued_count >= crew->width || crew->is_pressed)
+			take_lanes(&worker);
+		if (worker.hold_count > 0) {
+			pthread_mutex_unlock(&crew->lock);
+			hash_until_exhausted(&worker);
+			pthread_mutex_lock(&crew->lock);
+		} else if (crew->is_stopping) {
+			break;
+		} else {
+			pthread_cond_wait(&crew->work, &crew->lock);
+		}
+	}
+	pthread_mutex_unlock(&crew->lock);
+	return NULL;
+}
+
+/* ---- the loop's side --------------------------------------------------------------------- */
+
+struct rsum_hash_lane *rsum_hash_crew_lane(struct rsum_hash_crew *crew, unsigned lane_number)
+{
+	RSUM_ASSERT(lane_number < crew->lane_count);
+	return &crew->lanes[lane_number];
+}
+
+unsigned rsum_hash_crew_threads(const struct rsum_hash_crew *crew)
+{
+	return crew->thread_count;
+}
+
+void rsum_hash_lane_open(struct rsum_hash_lane *lane, const struct rsum_lane *plan)
+{
+	RSUM_ASSERT(lane->state == RSUM_LANE_CLOSED && !lane->head);
+	lane->plan = plan;
+	lane->next_range = plan->first_range;
+	lane->position = 0;
+	lane->is_skipping = false;
+	lane->state = RSUM_LANE_WAITING;
+}
+
+void rsum_hash_crew_append(struct rsum_hash_crew *crew, struct rsum_buffer *buffer)
+{
+	struct rsum_hash_lane *lane = buffer->lane;
+
+	pthread_mutex_lock(&crew->lock);
+	RSUM_ASSERT(buffer->state == RSUM_BUFFER_READING && lane->state != RSUM_LANE_CLOSED);
+	RSUM_ASSERT(!lane->tail || lane->tail->offset < buffer->offset);
+	buffer->next = NULL;
+	if (lane->tail)
+		lane->tail->next = buffer;
+	else
+		lane->head = buffer;
+	lane->tail = buffer;
+	pthread_mutex_unlock(&crew->lock);
+}
+
+void rsum_hash_crew_ready(struct rsum_hash_crew *crew, struct rsum_buffer **buffers,
+			  unsigned count, bool is_pressed)
+{
+	unsigned i, wanted;
+
+	pthread_mutex_lock(&crew->lock);
+	for (i = 0; i < count; i++) {
+		struct rsum_hash_lane *lane = buffers[i]->lane;
+
+		RSUM_ASSERT(buffers[i]->state == RSUM_BUFFER_READING);
+		buffers[i]->state = RSUM_BUFFER_READY;
+		if (lane->state == RSUM_LANE_WAITING && lane->head == buffers[i])
+			enqueue_lane(crew, lane);
+	}
+	crew->is_pressed = is_pressed;
+	/* One worker for each full set of lanes, and one for the rest where it cannot wait. */
+	wanted = crew->queued_count / crew->width;
+	if (is_pressed && crew->queued_count % crew->width)
+		wanted++;
+	for (i = 0; i < RSUM_MIN(wanted, crew->thread_count); i++)
+		pthread_cond_signal(&crew->work);
+	pthread_mutex_unlock(&crew->lock);
+}
+
+struct rsum_buffer *rsum_hash_crew_collect(struct rsum_hash_crew *crew, unsigned timeout_ms,
+					   uint64_t *hashed_bytes_out)
+{
+	struct rsum_buffer *list;
+	struct timespec deadline;
+
+	pthread_mutex_lock(&crew->lock);
+	if (!crew->hashed_list && timeout_ms > 0) {
+		clock_gettime(CLOCK_MONOTONIC, &deadline);
+		deadline.tv_nsec += (long)timeout_ms * 1000000;
+		deadline.tv_sec += deadline.tv_nsec / 1000000000;
+		deadline.tv_nsec %= 1000000000;
+		while (!crew->hashed_list)
+			if (pthread_cond_timedwait(&crew->hashed, &crew->lock, &deadline) != 0)
+				break;
+	}
+	list = crew->hashed_list;
+	crew->hashed_list = NULL;
+	*hashed_bytes_out = crew->hashed_bytes;
+	pthread_mutex_unlock(&crew->lock);
+	return list;
+}
+
+bool rsum_hash_lane_try_close(struct rsum_hash_crew *crew, struct rsum_hash_lane *lane,
+			      bool is_abandoned)
+{
+	bool is_closed;
+
+	pthread_mutex_lock(&crew->lock);
+	is_closed = lane->state == RSUM_LANE_DONE ||
+		    (is_abandoned && lane->state == RSUM_LANE_WAITING && !lane->head);
+	if (is_closed)
+		lane->state = RSUM_LANE_CLOSED;
+	pthread_mutex_unlock(&crew->lock);
+	return is_closed;
+}
+
+static int init_lanes(struct rsum_hash_crew *crew, unsigned lane_count)
+{
+	crew->lanes = calloc(lane_count, sizeof(*crew->lanes));
+	if (!crew->lanes)
+		return RINGSUM_E_NOMEM;
+	while (crew->lane_count < lane_count) {
+		if (rsum_sha256_init(&crew->lanes[crew->lane_count].stream, crew->impl) != 0)
+			return RINGSUM_E_NOMEM;
+		crew->lane_count++;
+	}
+	return RINGSUM_OK;
+}
+
+int rsum_hash_crew_start(const struct rsum_hash_setup *setup, struct rsum_hash_crew **crew_out)
+{
+	struct rsum_hash_crew *crew = calloc(1, sizeof(*crew));
+	pthread_condattr_t monotonic;
+	int result;
+
+	if (!crew)
+		return RINGSUM_E_NOMEM;
+	crew->impl = setup->impl;
+	crew->ranges = setup->ranges;
+	crew->results = setup->results;
+	crew->width = rsum_digest_impl_width(setup->impl);
+	pthread_mutex_init(&crew->lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&crew->work, NULL);
+	pthread_cond_init(&crew->hashed, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	result = init_lanes(crew, setup->lane_count);
+	crew->threads = calloc(setup->thread_count, sizeof(*crew->threads));
+	if (!crew->threads)
+		result = RINGSUM_E_NOMEM;
+	while (result == RINGSUM_OK && crew->thread_count < setup->thread_count) {
+		if (pthread_create(&crew->threads[crew->thread_count], NULL, work, crew) != 0)
+			break;
+		crew->thread_count++;
+	}
+	if (result == RINGSUM_OK && crew->thread_count == 0)
+		result = RINGSUM_E_IO;
+	if (result != RINGSUM_OK) {
+		rsum_hash_crew_stop(crew);
+		return result;
+	}
+	*crew_out = crew;
+	return RINGSUM_OK;
+}
+
+void rsum_hash_crew_stop(struct rsum_hash_crew *crew)
+{
+	unsigned i;
+
+	if (!crew)
+		return;
+	pthread_mutex_lock(&crew->lock);
+	RSUM_ASSERT(!crew->queue_head && !crew->hashed_list);
+	crew->is_stopping = true;
+	pthread_cond_broadcast(&crew->work);
+	pthread_mutex_unlock(&crew->lock);
+	for (i = 0; i < crew->thread_count; i++)
+		pthread_join(crew->threads[i], NULL);
+	for (i = 0; i < crew->lane_count; i++)
+		rsum_sha256_deinit(&crew->lanes[i].stream);
+	pthread_cond_destroy(&crew->work);
+	pthread_cond_destroy(&crew->hashed);
+	pthread_mutex_destroy(&crew->lock);
+	free(crew->lanes);
+	free(crew->threads);
+	free(crew);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every limit of ringsum, by name. A limit that is hit is reported with its value. */
+#ifndef RSUM_LIMITS_H
+#define RSUM_LIMITS_H
+
+#define RSUM_LIMIT_HEADER_BYTES UINT64_C(100000000)	   /* as the reference implementation */
+#define RSUM_LIMIT_HEADER_DRAFTER_BYTES (UINT64_C(64) << 20) /* as the drafter's loader */
+#define RSUM_LIMIT_MANIFEST_BYTES (UINT64_C(1) << 30)
+#define RSUM_LIMIT_CONFIG_BYTES (UINT64_C(16) << 20)
+#define RSUM_LIMIT_HEADER_JSON_DEPTH 127 /* the reference reads a header 127 deep, not 128 */
+#define RSUM_LIMIT_JSON_DEPTH 64	 /* of every other document */
+#define RSUM_LIMIT_JSON_KEYS 5000000	 /* of the objects open at one time */
+#define RSUM_LIMIT_TENSORS 4000000
+#define RSUM_LIMIT_STAGES 64
+#define RSUM_LIMIT_EXPERTS 65536
+#define RSUM_LIMIT_NAME_BYTES 4096
+#define RSUM_LIMIT_RANK 64
+#define RSUM_LIMIT_SHARDS 100000
+#define RSUM_LIMIT_FINDINGS 100000    /* listed; all are counted */
+#define RSUM_LIMIT_WALK_FILES 1000000 /* looked at when searching for unpromised files */
+#define RSUM_LIMIT_WALK_DEPTH 32
+#define RSUM_LIMIT_FILE_OFFSET (UINT64_C(1) << 62) /* no range ends beyond it */
+#define RSUM_LIMIT_MEMORY_BYTES (UINT64_C(16) << 30)
+#define RSUM_LIMIT_DEPTH 256
+#define RSUM_LIMIT_THREADS 256
+
+#define RSUM_DEFAULT_MEMORY_BYTES (UINT64_C(48) << 20)
+#define RSUM_DEFAULT_CHUNK_BYTES (UINT32_C(1) << 20)
+#define RSUM_DEFAULT_DEPTH 32
+#define RSUM_DEFAULT_THREADS_MAX 16
+#define RSUM_CHUNK_BYTES_MIN (UINT32_C(64) << 10)
+#define RSUM_CHUNK_BYTES_MAX (UINT32_C(64) << 20)
+
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checks options and fills in defaults. */
+#include "options.h"
+
+#include "error.h"
+#include "limits.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#define CHUNK_MULTIPLE 4096
+
+static unsigned default_threads(void)
+{
+	long processors = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return (unsigned)RSUM_MAX(1, RSUM_MIN(processors, RSUM_DEFAULT_THREADS_MAX));
+}
+
+/*
+ * A caller built against an older header has a shorter struct, and gets defaults for the rest; a
+ * newer caller's longer struct is accepted where it asks nothing that we do not know.
+ */
+static int copy_sized(const struct ringsum_options *options, struct ringsum_options *out,
+		      struct ringsum_error *err)
+{
+	const unsigned char *bytes = (const unsigned char *)options;
+	size_t i;
+
+	if (options->size_bytes < sizeof(options->size_bytes))
+		return rsum_error_set(err, RINGSUM_E_INVALID,
+				      "options.size_bytes is %zu: use RINGSUM_OPTIONS_INIT",
+				      options->size_bytes);
+	for (i = sizeof(*options); i < options->size_bytes; i++)
+		if (bytes[i] != 0)
+			return rsum_error_set(err, RINGSUM_E_INVALID,
+					      "an option that this version does not know is set");
+	memcpy(out, options, RSUM_MIN(options->size_bytes, sizeof(*out)));
+	out->size_bytes = sizeof(*out);
+	return RINGSUM_OK;
+}
+
+static int check_range(const char *name, uint64_t value, uint64_t low, uint64_t high,
+		       struct ringsum_error *err)
+{
+	if (value >= low && value <= high)
+		return RINGSUM_OK;
+	return rsum_error_set(err, RINGSUM_E_INVALID, "%s is %llu: expected %llu to %llu", name,
+			      (unsigned long long)value, (unsigned long long)low,
+			      (unsigned long long)high);
+}
+
+static int check_sizes(struct ringsum_options *given, struct ringsum_error *err)
+{
+	int result;
+
+	if (!given->threads)
+		given->threads = default_threads();
+	if (!given->chunk_bytes)
+		given->chunk_bytes = RSUM_DEFAULT_CHUNK_BYTES;
+	if (!given->memory_bytes)
+		given->memory_bytes = RSUM_MAX(RSUM_DEFAULT_MEMORY_BYTES, given->chunk_bytes * 2);
+	if (!given->depth)
+		given->depth = RSUM_DEFAULT_DEPTH;
+	if ((result = check_range("threads", given->threads, 1, RSUM_LIMIT_THREADS, err)) ||
+	    (result = check_range("depth", given->depth, 1, RSUM_LIMIT_DEPTH, err)) ||
+	    (result = check_range("chunk_bytes", given->chunk_bytes, RSUM_CHUNK_BYTES_MIN,
+				  RSUM_CHUNK_BYTES_MAX, err)) ||
+	    (result = check_range("memory_bytes", given->memory_bytes, given->chunk_bytes,
+				  RSUM_LIMIT_MEMORY_BYTES, err)))
+		return result;
+	if (given->chunk_bytes % CHUNK_MULTIPLE != 0)
+		return rsum_error_set(err, RINGSUM_E_INVALID,
+				      "chunk_bytes is %u: expected a multiple of %u",
+				      given->chunk_bytes, CHUNK_MULTIPLE);
+	return RINGSUM_OK;
+}
+
+static int check_choices(const struct ringsum_options *given, struct ringsum_error *err)
+{
+	int result;
+
+	if ((result = check_range("profile", given->profile, 0, RINGSUM_PROFILE_DSPARK_EXL3,
+				  err)) ||
+	    (result = check_range("engine", given->engine, 0, RINGSUM_ENGINE_PREAD, err)) ||
+	    (result = check_range("direct", given->direct, 0, RINGSUM_DIRECT_OFF, err)) ||
+	    (result = check_range("digest", given->digest, 0, RINGSUM_DIGEST_SHANI_X3, err)))
+		return result;
+	return RINGSUM_OK;
+}
+
+static int copy_strings(struct rsum_options *out, const struct ringsum_options *options,
+			struct ringsum_error *err)
+{
+	out->given.manifest_path = NULL;
+	out->given.manifest_sha256 = NULL; /* held decoded */
+	if (options->manifest_path) {
+		out->given.manifest_path = strdup(options->manifest_path);
+		if (!out->given.manifest_path)
+			return rsum_error_set(err, RINGSUM_E_NOMEM, "out of memory");
+	}
+	if (options->manifest_sha256) {
+		if (!rsum_hex_decode_digest(options->manifest_sha256, out->pin_sha256))
+			return rsum_error_set(err, RINGSUM_E_INVALID,
+					      "the pinned manifest digest is not 64 hex digits");
+		out->has_pin = true;
+	}
+	return RINGSUM_OK;
+}
+
+int rsum_options_resolve(const struct ringsum_options *options, struct rsum_options *out,
+			 struct ringsum_error *err)
+{
+	static const struct ringsum_options defaults = RINGSUM_OPTIONS_INIT;
+	struct ringsum_options given = { 0 };
+	int result;
+
+	*out = (struct rsum_options){ 0 };
+	result = copy_sized(options ? options : &defaults, &given, err);
+	if (result != RINGSUM_OK)
+		return result;
+	out->given = given;
+	result = copy_strings(out, &given, err);
+	if (result == RINGSUM_OK)
+		result = check_choices(&out->given, err);
+	if (result == RINGSUM_OK)
+		result = check_sizes(&out->given, err);
+	if (result != RINGSUM_OK)
+		return result;
+	out->digest_impl = rsum_digest_impl_get(out->given.digest);
+	if (!out->digest_impl)
+		return rsum_error_set(err, RINGSUM_E_INVALID,
+				      "this processor lacks the digest implementation asked for; "
+				      "use auto or libcrypto");
+	return RINGSUM_OK;
+}
+
+void rsum_options_deinit(struct rsum_options *options)
+{
+	free((char *)(uintptr_t)options->given.manifest_path);
+	*options = (struct rsum_options){ 0 };
+}

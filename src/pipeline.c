@@ -1,0 +1,613 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The event loop. */
+#include "pipeline.h"
+
+#include "error.h"
+#include "io_engine.h"
+#include "limits.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <time.h>
+
+/* Lanes that are read at once: a full set for each worker, and one set on its way. */
+#define SPARE_LANES RSUM_SHA256_WIDTH_MAX
+
+/* A short read or a passing error is tried again so often, then the range stays unread. */
+#define READ_ATTEMPTS_MAX 8
+
+#define WAIT_MS 50
+#define PROGRESS_INTERVAL_NS UINT64_C(50000000)
+
+/* An engine that fails to say what became of its reads is given so many more chances. */
+#define BROKEN_REAPS_MAX 100
+
+struct open_file {
+	struct rsum_pipeline_file file;
+	uint32_t shard;
+	unsigned lane_count; /* active lanes of it; 0: the entry is free */
+};
+
+struct active_lane {
+	const struct rsum_lane *plan; /* NULL: not active */
+	struct rsum_hash_lane *hash;
+	uint32_t file_slot;
+	uint64_t cursor;      /* where the next read begins */
+	bool has_reads;	      /* cursor is before the end */
+	unsigned outstanding; /* buffers on their way or with the crew */
+};
+
+struct pipeline {
+	const struct rsum_pipeline_setup *setup;
+	const struct rsum_plan *plan;
+	struct rsum_range_result *results;
+	struct rsum_pipeline_outcome *outcome;
+	struct rsum_buffer_pool pool;
+	const struct rsum_io_engine_ops *ops;
+	struct rsum_io_engine *engine;
+	struct rsum_hash_crew *crew;
+	struct rsum_io_request *requests; /* one per buffer, by its index */
+	struct open_file *files;	  /* lane_capacity of them */
+	struct active_lane *lanes;
+	unsigned lane_capacity;
+	unsigned active_count;
+	size_t next_lane; /* in the plan */
+	unsigned depth;
+	unsigned in_flight;
+	unsigned outstanding;	     /* buffers that are not free */
+	struct rsum_buffer **ready;  /* read since the crew was last told */
+	unsigned ready_count;
+	struct rsum_io_request **batch;
+	bool is_pressed;
+	int broken; /* a negative errno of the engine */
+	bool is_canceled;
+	uint64_t bytes_done;
+	uint64_t next_progress_ns;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* ---- lanes and files --------------------------------------------------------------------- */
+
+/* The slot of a shard, opened where it is not open yet; a negative errno where it cannot be. */
+static int acquire_file(struct pipeline *p, uint32_t shard)
+{
+	struct rsum_pipeline_file file = { .fd = -1 };
+	int free_slot = -1, result;
+	unsigned i;
+
+	for (i = 0; i < p->lane_capacity; i++) {
+		if (p->files[i].lane_count == 0) {
+			free_slot = (int)i;
+		} else if (p->files[i].shard == shard) {
+			p->files[i].lane_count++;
+			return (int)i;
+		}
+	}
+	RSUM_ASSERT(free_slot >= 0);
+	result = p->setup->files.open(p->setup->files.arg, shard, &file);
+	if (result < 0)
+		return result;
+	p->files[free_slot] = (struct open_file){ .file = file, .shard = shard, .lane_count = 1 };
+	p->ops->set_file(p->engine, (uint32_t)free_slot, file.fd);
+	return free_slot;
+}
+
+static void release_file(struct pipeline *p, uint32_t file_slot)
+{
+	struct open_file *open = &p->files[file_slot];
+
+	RSUM_ASSERT(open->lane_count > 0);
+	if (--open->lane_count > 0)
+		return;
+	if (p->engine)
+		p->ops->set_file(p->engine, file_slot, -1);
+	p->setup->files.close(p->setup->files.arg, open->shard, &open->file);
+}
+
+static void fail_lane(struct pipeline *p, const struct rsum_lane *plan, int error)
+{
+	uint32_t i;
+
+	for (i = 0; i < plan->range_count; i++) {
+		const struct rsum_range *range = &p->plan->ranges[plan->first_range + i];
+
+		p->results[range->id].error = error;
+		p->results[range->id].error_offset = range->begin;
+	}
+}
+
+/* False where the lane must wait for another shard to be closed. */
+static bool open_lane(struct pipeline *p, struct active_lane *lane, const struct rsum_lane *plan)
+{
+	int slot = acquire_file(p, plan->shard);
+
+	if ((slot == -EMFILE || slot == -ENFILE) && p->active_count > 0)
+		return false;
+	p->next_lane++;
+	if (slot >= 0 && p->files[slot].file.size_bytes < plan->end) {
+		release_file(p, (uint32_t)slot);
+		slot = -ENODATA;
+	}
+	if (slot < 0) {
+		fail_lane(p, plan, slot);
+		return true;
+	}
+	rsum_hash_lane_open(lane->hash, plan);
+	lane->plan = plan;
+	lane->file_slot = (uint32_t)slot;
+	lane->cursor = rsum_lane_begin(plan, p->files[slot].file.alignment);
+	lane->has_reads = true;
+	lane->outstanding = 0;
+	p->active_count++;
+	return true;
+}
+
+static void open_lanes(struct pipeline *p)
+{
+	unsigned i;
+
+	for (i = 0; i < p->lane_capacity; i++)
+		while (!p->lanes[i].plan && p->next_lane < p->plan->lane_count && !p->broken &&
+		       !p->is_canceled)
+			if (!open_lane(p, &p->lanes[i], &p->plan->lanes[p->next_lane]))
+				return;
+}
+
+static void close_lanes(struct pipeline *p)
+{
+	bool is_abandoned = p->broken || p->is_canceled;
+	unsigned i;
+
+	for (i = 0; i < p->lane_capacity; i++) {
+		struct active_lane *lane = &p->lanes[i];
+
+		if (!lane->plan || lane->outstanding > 0 || (lane->has_reads && !is_abandoned))
+			continue;
+		/* All its buffers came back, so no range of it may be left open. */
+		RSUM_ASSERT(rsum_hash_lane_try_close(p->crew, lane->hash, is_abandoned));
+		release_file(p, lane->file_slot);
+		lane->plan = NULL;
+		p->active_count--;
+	}
+}
+
+/* ---- reads ---------------------------------------------------------------------------------- */
+
+/* The lane that is furthest behind: fewest buffers on their way, then most left to read. */
+static struct active_lane *choose_lane(struct pipeline *p)
+{
+	struct active_lane *best = NULL;
+	unsigned i;
+
+	for (i = 0; i < p->lane_capacity; i++) {
+		struct active_lane *lane = &p->lanes[i];
+
+		if (!lane->plan || !lane->has_reads)
+			continue;
+		if (!best || lane->outstanding < best->outstanding ||
+		    (lane->outstanding == best->outstanding &&
+		     lane->plan->end - lane->cursor > best->plan->end - best->cursor))
+			best = lane;
+	}
+	return best;
+}
+
+/*
+ * A read that lies wholly inside one range can land where the range is wanted, if the address is
+ * as aligned as the offset. Its buffer then only stands for it.
+ */
+static uint8_t *direct_target(const struct pipeline *p, const struct active_lane *lane,
+			      const struct rsum_plan_read *read)
+{
+	const struct rsum_range *range = &p->plan->ranges[lane->plan->first_range];
+	uint8_t *target;
+
+	if (lane->plan->range_count != 1 || !range->destination || read->offset < range->begin ||
+	    read->offset + read->length > range->end)
+		return NULL;
+	target = range->destination + (read->offset - range->begin);
+	return (uintptr_t)target % p->files[lane->file_slot].file.alignment == 0 ? target : NULL;
+}
+
+/* The lane's next read, or NULL where it has none left. */
+static struct rsum_io_request *next_request(struct pipeline *p, struct active_lane *lane)
+{
+	const struct rsum_pipeline_file *file = &p->files[lane->file_slot].file;
+	struct rsum_io_request *request;
+	struct rsum_buffer *buffer;
+	struct rsum_plan_read read;
+	uint8_t *target;
+
+	if (!rsum_lane_next_read(lane->plan, &lane->cursor, p->setup->chunk_bytes, file->alignment,
+				 file->size_bytes, &read))
+		return NULL;
+	lane->has_reads = lane->cursor < lane->plan->end;
+	buffer = rsum_buffer_acquire(&p->pool);
+	RSUM_ASSERT(buffer);
+	buffer->offset = read.offset;
+	buffer->length = read.length;
+	buffer->expected = read.expected;
+	buffer->lane = lane->hash;
+	target = direct_target(p, lane, &read);
+	if (target)
+		buffer->data = target;
+	rsum_hash_crew_append(p->crew, buffer);
+	request = &p->requests[buffer->index];
+	request->buffer = buffer;
+	request->fd = file->fd;
+	request->file_slot = lane->file_slot;
+	lane->outstanding++;
+	p->outstanding++;
+	return request;
+}
+
+static void submit(struct pipeline *p, struct rsum_io_request **requests, unsigned count)
+{
+	int result;
+
+	p->in_flight += count;
+	result = p->ops->submit(p->engine, requests, count);
+	if (result < 0 && !p->broken)
+		p->broken = result;
+}
+
+static void submit_reads(struct pipeline *p)
+{
+	struct active_lane *lane;
+	unsigned count = 0;
+
+	if (p->broken || p->is_canceled)
+		return;
+	while (p->in_flight + count < p->depth && p->pool.free_count > 0 &&
+	       (lane = choose_lane(p)) != NULL) {
+		struct rsum_io_request *request = next_request(p, lane);
+
+		RSUM_ASSERT(request);
+		p->batch[count++] = request;
+	}
+	if (count > 0)
+		submit(p, p->batch, count);
+}
+
+static struct active_lane *lane_of(struct pipeline *p, const struct rsum_buffer *buffer)
+{
+	return &p->lanes[buffer->lane - rsum_hash_crew_lane(p->crew, 0)];
+}
+
+/* The file opened with O_DIRECT and refuses it only now: go on through the page cache. */
+static bool fall_back_to_buffered(struct pipeline *p, struct rsum_pipeline_file *file)
+{
+	int flags;
+
+	if (p->setup->direct == RINGSUM_DIRECT_REQUIRE)
+		return false;
+	if (!file->is_direct)
+		return false;
+	flags = fcntl(file->fd, F_GETFL);
+	if (flags < 0 || fcntl(file->fd, F_SETFL, flags & ~O_DIRECT) != 0)
+		return false;
+	file->is_direct = false;
+	return true;
+}
+
+/*
+ * What a completion means. Exactly the expected bytes are success. Less is read again whole,
+ * since resuming would break alignment; nothing is the end of a file that became shorter.
+ * Returns 0, a negative errno for good, or 1 for another try.
+ */
+static int judge(struct pipeline *p, struct rsum_io_request *request)
+{
+	struct rsum_buffer *buffer = request->buffer;
+	struct rsum_pipeline_file *file = &p->files[request->file_slot].file;
+	int32_t got = request->result;
+
+	if (got >= 0 && (uint32_t)got == buffer->expected)
+		return 0;
+	if (p->broken)
+		return got < 0 ? got : -EIO;
+	if (got == -EINVAL && fall_back_to_buffered(p, file))
+		return 1;
+	/* Reads that were in flight when the first one was refused. */
+	if (got == -EINVAL && p->setup->direct == RINGSUM_DIRECT_PREFER && !file->is_direct &&
+	    buffer->attempts++ == 0)
+		return 1;
+	if (got >= 0 && (uint32_t)got > buffer->expected)
+		return -ESTALE;
+	if (got > 0 || got == -EINTR || got == -EAGAIN || got == -ECANCELED) {
+		if (++buffer->attempts < READ_ATTEMPTS_MAX && !p->is_canceled)
+			return 1;
+		return got > 0 ? -ENODATA : got;
+	}
+	return got == 0 ? -ENODATA : got;
+}
+
+static void complete(struct pipeline *p, struct rsum_io_request *request)
+{
+	struct rsum_buffer *buffer = request->buffer;
+	int verdict;
+
+	RSUM_ASSERT(p->in_flight > 0 && buffer->state == RSUM_BUFFER_READING);
+	p->in_flight--;
+	if (request->result > 0)
+		p->outcome->bytes_read += (uint64_t)request->result;
+	verdict = judge(p, request);
+	if (verdict > 0) {
+		submit(p, &request, 1);
+		return;
+	}
+	buffer->error = verdict;
+	p->ready[p->ready_count++] = buffer;
+}
+
+static void reap(struct pipeline *p, unsigned timeout_ms)
+{
+	struct rsum_io_request *done[RSUM_LIMIT_DEPTH];
+	int count = p->ops->reap(p->engine, done, RSUM_LIMIT_DEPTH, timeout_ms), i;
+
+	if (count < 0) {
+		if (!p->broken)
+			p->broken = count;
+		return;
+	}
+	for (i = 0; i < count; i++)
+		complete(p, done[i]);
+}
+
+/* ---- hand-off ------------------------------------------------------------------------------- */
+
+/*
+ * Tells the crew what was read, and whether the loop is held up: workers that would wait for
+ * company go ahead then. Without free buffers no read can start; with nothing left to read none
+ * will.
+ */
+static void hand_over(struct pipeline *p)
+{
+	bool is_pressed = p->pool.free_count == 0 || p->in_flight == 0 || p->broken ||
+			  p->is_canceled ||
+			  (p->next_lane == p->plan->lane_count && !choose_lane(p));
+
+	if (p->ready_count == 0 && is_pressed == p->is_pressed)
+		return;
+	p->is_pressed = is_pressed;
+	rsum_hash_crew_ready(p->crew, p->ready, p->ready_count, is_pressed);
+	p->ready_count = 0;
+}
+
+static void collect(struct pipeline *p, unsigned timeout_ms)
+{
+	struct rsum_buffer *list = rsum_hash_crew_collect(p->crew, timeout_ms, &p->bytes_done);
+
+	while (list) {
+		struct rsum_buffer *buffer = list;
+
+		list = buffer->next;
+		lane_of(p, buffer)->outstanding--;
+		p->outstanding--;
+		rsum_buffer_release(&p->pool, buffer);
+	}
+}
+
+static void report_progress(struct pipeline *p, bool is_last)
+{
+	uint64_t now;
+
+	if (!p->setup->progress)
+		return;
+	now = now_ns();
+	if (!is_last && now < p->next_progress_ns)
+		return;
+	p->next_progress_ns = now + PROGRESS_INTERVAL_NS;
+	if (p->setup->progress(p->setup->progress_arg, p->bytes_done) != 0)
+		p->is_canceled = true;
+}
+
+/*
+ * The engine lost count of its reads. It is stopped, which ends them, and what they would have
+ * brought counts as unread.
+ */
+static void give_up_on_engine(struct pipeline *p)
+{
+	uint32_t i;
+
+	p->ops->stop(p->engine);
+	p->engine = NULL;
+	for (i = 0; i < p->pool.buffer_count; i++) {
+		if (p->pool.buffers[i].state != RSUM_BUFFER_READING)
+			continue;
+		p->pool.buffers[i].error = p->broken;
+		p->ready[p->ready_count++] = &p->pool.buffers[i];
+	}
+	p->in_flight = 0;
+}
+
+/*
+ * Ends: each turn either waits for a read that is in flight, or for a buffer that the crew has
+ * and, being pressed, will hash; a lane's oldest buffer is always one of the two, since reads of
+ * a lane are submitted in order. So one buffer is enough to go on.
+ */
+static void run_loop(struct pipeline *p)
+{
+	unsigned failed_reaps = 0;
+
+	for (;;) {
+		collect(p, 0);
+		close_lanes(p);
+		open_lanes(p);
+		submit_reads(p);
+		hand_over(p);
+		report_progress(p, false);
+		if (p->in_flight > 0) {
+			uint64_t begin = now_ns();
+			bool is_starved = p->pool.free_count == 0 && p->in_flight < p->depth / 2;
+
+			reap(p, WAIT_MS);
+			if (is_starved)
+				p->outcome->starved_ns += now_ns() - begin;
+			if (p->broken && p->in_flight > 0 && ++failed_reaps > BROKEN_REAPS_MAX) {
+				/* The reads that were ready go to the crew first. */
+				hand_over(p);
+				give_up_on_engine(p);
+			}
+		} else if (p->outstanding > 0) {
+			uint64_t begin = now_ns();
+
+			collect(p, WAIT_MS);
+			p->outcome->starved_ns += now_ns() - begin;
+		} else if (p->active_count == 0 &&
+			   (p->next_lane == p->plan->lane_count || p->broken || p->is_canceled)) {
+			break;
+		}
+	}
+	RSUM_ASSERT(p->in_flight == 0 && p->ready_count == 0);
+	RSUM_ASSERT(p->pool.free_count == p->pool.buffer_count);
+}
+
+/* ---- start and end --------------------------------------------------------------------------- */
+
+static int start_engine(struct pipeline *p, struct ringsum_error *err)
+{
+	const struct rsum_io_setup setup = {
+		.pool = &p->pool,
+		.depth = p->depth,
+		.file_slot_count = p->lane_capacity,
+	};
+	struct rsum_pipeline_outcome *outcome = p->outcome;
+	char why[192] = "";
+	int result;
+
+	if (p->setup->engine != RINGSUM_ENGINE_PREAD) {
+		p->ops = &rsum_io_engine_uring;
+		result = p->ops->start(&setup, &p->engine, outcome->engine_reason,
+				       sizeof(outcome->engine_reason));
+		if (result == 0)
+			return RINGSUM_OK;
+		if (p->setup->engine == RINGSUM_ENGINE_IO_URING)
+			return rsum_error_set_errno(err, RINGSUM_E_IO, -result, "%s",
+						    outcome->engine_reason);
+	}
+	p->ops = &rsum_io_engine_pread;
+	result = p->ops->start(&setup, &p->engine, why, sizeof(why));
+	if (result < 0)
+		return rsum_error_set_errno(err, RINGSUM_E_IO, -result, "%s", why);
+	return RINGSUM_OK;
+}
+
+static int start_crew(struct pipeline *p, struct ringsum_error *err)
+{
+	const struct rsum_hash_setup setup = {
+		.impl = p->setup->impl,
+		.ranges = p->plan->ranges,
+		.results = p->results,
+		.thread_count = p->setup->threads,
+		.lane_count = p->lane_capacity,
+	};
+	int result = rsum_hash_crew_start(&setup, &p->crew);
+	unsigned i;
+
+	if (result == RINGSUM_E_NOMEM)
+		return rsum_error_set(err, result, "out of memory for the hashing threads");
+	if (result != RINGSUM_OK)
+		return rsum_error_set(err, result, "no hashing thread could be started");
+	for (i = 0; i < p->lane_capacity; i++)
+		p->lanes[i].hash = rsum_hash_crew_lane(p->crew, i);
+	return RINGSUM_OK;
+}
+
+/* No more buffers than the plan has reads: a small checkpoint is not worth a large pool. */
+static uint32_t choose_buffer_count(const struct pipeline *p)
+{
+	const struct rsum_pipeline_setup *setup = p->setup;
+	uint64_t count = RSUM_MAX(setup->memory_bytes / setup->chunk_bytes, 1);
+	uint64_t reads = p->plan->lane_count * 2 + p->plan->bytes_total / setup->chunk_bytes;
+
+	return (uint32_t)RSUM_MIN(count, reads);
+}
+
+static int start(struct pipeline *p, struct ringsum_error *err)
+{
+	unsigned width = rsum_digest_impl_width(p->setup->impl);
+	uint32_t buffer_count = choose_buffer_count(p);
+	int result;
+
+	p->lane_capacity = p->setup->threads * width + SPARE_LANES;
+	p->depth = RSUM_MIN(p->setup->depth, buffer_count);
+	p->requests = calloc(buffer_count, sizeof(*p->requests));
+	p->ready = calloc(buffer_count, sizeof(*p->ready));
+	p->batch = calloc(buffer_count, sizeof(*p->batch));
+	p->files = calloc(p->lane_capacity, sizeof(*p->files));
+	p->lanes = calloc(p->lane_capacity, sizeof(*p->lanes));
+	if (!p->requests || !p->ready || !p->batch || !p->files || !p->lanes ||
+	    rsum_buffer_pool_init(&p->pool, buffer_count, p->setup->chunk_bytes) != RINGSUM_OK)
+		return rsum_error_set(err, RINGSUM_E_NOMEM,
+				      "out of memory for %u buffers of %u bytes", buffer_count,
+				      p->setup->chunk_bytes);
+	result = start_engine(p, err);
+	if (result == RINGSUM_OK)
+		result = start_crew(p, err);
+	return result;
+}
+
+static void stop(struct pipeline *p)
+{
+	rsum_hash_crew_stop(p->crew);
+	if (p->engine)
+		p->ops->stop(p->engine);
+	rsum_buffer_pool_deinit(&p->pool);
+	free(p->requests);
+	free(p->ready);
+	free(p->batch);
+	free(p->files);
+	free(p->lanes);
+}
+
+/* Whatever was not reached is unread, never unmentioned. */
+static void fail_unreached(struct pipeline *p, size_t result_count)
+{
+	size_t i;
+
+	for (i = 0; i < result_count; i++)
+		if (!p->results[i].is_hashed && p->results[i].error == 0)
+			p->results[i].error = p->broken ? p->broken : -ECANCELED;
+}
+
+int rsum_pipeline_run(const struct rsum_pipeline_setup *setup, const struct rsum_plan *plan,
+		      struct rsum_range_result *results, size_t result_count,
+		      struct rsum_pipeline_outcome *outcome, struct ringsum_error *err)
+{
+	struct pipeline p = {
+		.setup = setup,
+		.plan = plan,
+		.results = results,
+		.outcome = outcome,
+	};
+	uint64_t begin_ns = now_ns();
+	int result;
+
+	*outcome = (struct rsum_pipeline_outcome){ .chunk_bytes = setup->chunk_bytes };
+	if (plan->lane_count == 0)
+		return RINGSUM_OK;
+	result = start(&p, err);
+	if (result == RINGSUM_OK) {
+		run_loop(&p);
+		report_progress(&p, true);
+		outcome->engine = p.ops->name;
+		outcome->page_kind = rsum_page_kind_name(p.pool.page_kind);
+		outcome->depth = p.depth;
+		outcome->threads = rsum_hash_crew_threads(p.crew);
+	}
+	fail_unreached(&p, result_count);
+	stop(&p);
+	outcome->elapsed_ns = now_ns() - begin_ns;
+	outcome->is_canceled = p.is_canceled;
+	if (result == RINGSUM_OK && p.is_canceled)
+		return rsum_error_set(err, RINGSUM_E_CANCELED, "canceled");
+	return result;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Findings, totals and the one function that computes the verdict. A report fails closed: it
+ * is identical only where it was finished as complete, everything promised was proven, and
+ * nothing was left out for want of memory.
+ */
+#ifndef RSUM_REPORT_H
+#define RSUM_REPORT_H
+
+#include "arena.h"
+#include "base.h"
+#include "refusal.h"
+#include "ringsum.h"
+
+/* What the report says besides findings; strings are static unless said. */
+struct rsum_report_facts {
+	const char *root;	     /* owned by the report, see rsum_report_set_text */
+	const char *manifest_path;   /* owned */
+	const char *manifest_kind;   /* "TENSORS.json", or NULL where there is none */
+	char manifest_sha256[65];    /* "" where unknown */
+	const char *profile;	     /* "dspark-exl3" or "none"; NULL where unknown */
+	const char *engine;	     /* "io_uring" or "pread"; NULL where nothing was read */
+	const char *engine_reason;   /* owned; why not io_uring, or NULL */
+	uint32_t files_direct;	     /* shards read with O_DIRECT */
+	uint32_t files_buffered;     /* shards read through the page cache */
+	const char *buffer_pages;    /* "huge", "transparent-huge" or "small" */
+	uint32_t chunk_bytes;
+	uint32_t depth;
+	const char *digest_impl;     /* "sha-ni-x3", "sha-ni-x2" or "libcrypto" */
+	uint32_t threads;
+	const char *limited_by;	     /* "disk", "hash" or NULL where unknown */
+};
+
+struct ringsum_report {
+	struct rsum_arena strings;
+	struct ringsum_finding *findings;
+	size_t finding_count;
+	size_t finding_capacity;
+	size_t note_count;	  /* of the listed findings */
+	uint64_t refusing_count;  /* all of them, listed or not */
+	uint64_t undecided_count; /* all of them, listed or not */
+	struct ringsum_totals totals;
+	struct rsum_report_facts facts;
+	bool is_complete;   /* every phase ran to its end */
+	bool is_incomplete_for_memory; /* a finding was lost */
+};
+
+/* NULL where memory ran out. */
+RSUM_MUST_CHECK struct ringsum_report *rsum_report_new(void);
+
+/*
+ * Adds a copy of *draft. severity is taken from the draft only where it is NOTE; otherwise it
+ * follows from the code (read-error, changed-during-read and unstable-read leave undecided, all
+ * others refuse). Never fails: what cannot be kept makes the report incomplete.
+ */
+void rsum_report_add(struct ringsum_report *report, const struct ringsum_finding *draft);
+
+/* Adds a refusal about `tensor` (may be NULL) in `file` (may be NULL), without a range. */
+void rsum_report_add_refusal(struct ringsum_report *report, const struct rsum_refusal *refusal,
+			     const char *tensor, const char *file);
+
+/* Keeps a copy of `text` in *slot, one of the owned strings of report->facts. */
+void rsum_report_set_text(struct ringsum_report *report, const char **slot, const char *text);
+
+/* Says that every phase ran to its end; without it no report is identical. */
+void rsum_report_set_complete(struct ringsum_report *report);
+
+/* A copy for a second phase (findings, facts and totals), not complete yet, or NULL. */
+RSUM_MUST_CHECK struct ringsum_report *rsum_report_clone(const struct ringsum_report *report);
+
+/*
+ * Escapes `text` for a terminal: control characters, DEL, backslash and bytes that are not
+ * UTF-8 become \n, \t, \\ or \xHH (C1 controls and bidirectional overrides too).
+ * Ownership: the caller frees the result; NULL where memory ran out.
+ */
+RSUM_MUST_CHECK char *rsum_text_escape(const char *text);
+
+/*
+ * `text` into `buffer`, cut between characters and ended with "..." where it does not fit (8
+ * bytes or more are there). Returns buffer.
+ */
+const char *rsum_text_shorten(const char *text, char *buffer, size_t size_bytes);
+
+/* Bytes read from disk in a second, or 0 where it is not known. */
+uint64_t rsum_report_bytes_per_second(const struct ringsum_report *report);
+
+/* A growing string for the writers. All zero is the empty state; a failure is kept. */
+struct rsum_text {
+	char *data; /* from malloc, ends with NUL; NULL while empty */
+	size_t used_bytes;
+	size_t capacity_bytes;
+	bool has_failed; /* memory ran out: the text is of no use */
+};
+
+void rsum_text_append(struct rsum_text *text, const char *bytes, size_t size_bytes);
+RSUM_PRINTF(2, 3) void rsum_text_printf(struct rsum_text *text, const char *format, ...);
+/* Appends a name or message of unknown origin, escaped. */
+void rsum_text_append_escaped(struct rsum_text *text, const char *unsafe);
+/* Gives the string to the caller (RINGSUM_OK), or frees it (RINGSUM_E_NOMEM). */
+RSUM_MUST_CHECK int rsum_text_finish(struct rsum_text *text, char **string_out);
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The header of a safetensors file: bytes in, table of tensors out. Follows the rules of the
+ * reference implementation and is stricter where two parsers could disagree. Knows no files.
+ */
+#ifndef RSUM_SAFETENSORS_H
+#define RSUM_SAFETENSORS_H
+
+#include "base.h"
+#include "name_index.h"
+#include "refusal.h"
+
+/* The first bytes of a file that rsum_safetensors_probe wants to see. */
+#define RSUM_SAFETENSORS_PROBE_BYTES 512
+
+struct rsum_safetensors_tensor {
+	const char *name; /* in the header's text */
+	uint64_t begin;	  /* in the file: data_offsets[0] + 8 + N */
+	uint64_t end;	  /* in the file */
+	uint32_t shape_index; /* first dimension in `dimensions` */
+	uint8_t rank;
+	uint8_t dtype; /* enum ringsum_dtype */
+};
+
+struct rsum_safetensors_pair {
+	const char *key;
+	const char *value;
+};
+
+/* All zero is the empty state. */
+struct rsum_safetensors {
+	char *text; /* the header's JSON, consumed; owned */
+	uint64_t header_bytes; /* N */
+	uint64_t data_begin;   /* 8 + N */
+	uint64_t data_end;     /* where the last tensor ends; the file should end here */
+	struct rsum_safetensors_tensor *tensors; /* sorted by (begin, end) */
+	size_t tensor_count;
+	uint64_t *dimensions; /* all shapes, one after the other */
+	size_t dimension_count;
+	struct rsum_safetensors_pair *metadata;
+	size_t metadata_count;
+	struct rsum_name_index by_name; /* name -> index in `tensors` */
+};
+
+/*
+ * Looks at the first bytes of a file (all of them, up to RSUM_SAFETENSORS_PROBE_BYTES) and finds
+ * N, the length of the header. Refuses, by name, what is no safetensors file: a Git LFS pointer,
+ * zip, pickle, GGUF, HTML, zeros; a header longer than `header_limit_bytes` or than the file.
+ * Returns 0 or RINGSUM_E_REFUSED with *refusal.
+ */
+RSUM_MUST_CHECK int rsum_safetensors_probe(const uint8_t *head, size_t head_bytes,
+					   uint64_t file_bytes, uint64_t header_limit_bytes,
+					   uint64_t *header_bytes_out,
+					   struct rsum_refusal *refusal);
+
+/*
+ * Parses the N bytes of a header. `text` was allocated with malloc and becomes *out's, also on
+ * failure. Returns 0; RINGSUM_E_REFUSED with *refusal; RINGSUM_E_NOMEM.
+ * Where only the file's size is wrong (code file-truncated or file-trailing) *out is complete and
+ * usable all the same: the tensors that lie inside the file can still be verified.
+ * Ownership: deinit *out after success and after refusal alike.
+ */
+RSUM_MUST_CHECK int rsum_safetensors_parse(char *text, uint64_t header_bytes, uint64_t file_bytes,
+					   struct rsum_safetensors *out,
+					   struct rsum_refusal *refusal);
+
+/* The tensor of that name, or NULL. */
+const struct rsum_safetensors_tensor *rsum_safetensors_find(const struct rsum_safetensors *header,
+							    const char *name);
+
+void rsum_safetensors_deinit(struct rsum_safetensors *header);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A small sound drafter delivery as texts, to be broken by tests. The names are spelled out here
+ * a second time, so that the profile's own list is compared with something.
+ */
+#ifndef TESTS_SUPPORT_DOCUMENTS_H
+#define TESTS_SUPPORT_DOCUMENTS_H
+
+#include <stddef.h>
+
+#define DOCUMENT_LAYERS 2 /* num_hidden_layers of every config */
+
+/* All texts come from malloc; a test that runs out of memory is aborted. */
+char *document_config(unsigned stages, unsigned experts);
+char *document_plan(void);
+
+/* Entries in the order of the reference, or shuffled where seed is not 0. */
+char *document_manifest(unsigned stages, unsigned experts, unsigned seed);
+
+/* How many tensors that manifest promises. */
+size_t document_tensor_count(unsigned stages, unsigned experts);
+
+/*
+ * Replaces the first `find` behind the first `after` (NULL: from the start) and returns the new
+ * text; the old one is freed. Aborts where either is not there: a test that edits nothing lies.
+ */
+char *document_edit(char *text, const char *after, const char *find, const char *replace);
+
+/* Like document_edit, within the entry of one tensor; `find` NULL stands for the whole entry. */
+char *document_edit_entry(char *text, const char *tensor, const char *find, const char *replace);
+
+#endif

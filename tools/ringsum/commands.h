@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The commands of ringsum and their exit statuses. argv[0] is the command's own name. */
+#ifndef RINGSUM_TOOL_COMMANDS_H
+#define RINGSUM_TOOL_COMMANDS_H
+
+enum command_status {
+	COMMAND_OK = 0,	       /* identical, or structurally valid */
+	COMMAND_REFUSED = 1,   /* something differs from the promise */
+	COMMAND_USAGE = 2,     /* the arguments are wrong; nothing was done */
+	COMMAND_UNDECIDED = 3, /* not everything could be read or written */
+};
+
+int cmd_verify(int argc, char **argv);
+int cmd_inspect(int argc, char **argv);
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ringsum: the table of commands. */
+#include "commands.h"
+#include "output.h"
+#include "ringsum.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct command {
+	const char *name;
+	int (*run)(int argc, char **argv);
+};
+
+static const struct command commands[] = {
+	{ "verify", cmd_verify },
+	{ "inspect", cmd_inspect },
+};
+
+static const char usage[] =
+	"usage: ringsum COMMAND [options] PATH...\n"
+	"\n"
+	"  verify PATH...   is this checkpoint what was promised?\n"
+	"  inspect PATH     what is in it: a table of tensors, or --json\n"
+	"\n"
+	"ringsum COMMAND --help tells a command's options; ringsum --version the version.\n"
+	"\n"
+	"Exit status: 0 identical; 1 refused: something differs from the promise; 2 wrong usage;\n"
+	"3 undecided: something could not be read and nothing was found different.\n";
+
+static int say(const char *text)
+{
+	struct ringsum_error err = { 0 };
+
+	if (output_write_all("-", text, &err) == RINGSUM_OK)
+		return COMMAND_OK;
+	fprintf(stderr, "ringsum: %s\n", err.message);
+	return COMMAND_UNDECIDED;
+}
+
+static int say_version(void)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "ringsum %s\n", ringsum_version());
+	return say(text);
+}
+
+static const struct command *find_command(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+		if (strcmp(commands[i].name, name) == 0)
+			return &commands[i];
+	return NULL;
+}
+
+/* `ringsum help COMMAND` is `ringsum COMMAND --help`. */
+static int help_on(char *name)
+{
+	const struct command *command = find_command(name);
+	char option[] = "--help";
+	char *argv[] = { name, option, NULL };
+
+	if (command)
+		return command->run(2, argv);
+	fprintf(stderr, "ringsum: unknown command '%s'; see ringsum --help\n", name);
+	return COMMAND_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+	const struct command *command;
+
+	if (argc < 2) {
+		fputs(usage, stderr);
+		return COMMAND_USAGE;
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+		return say(usage);
+	if (strcmp(argv[1], "--version") == 0)
+		return say_version();
+	if (strcmp(argv[1], "help") == 0)
+		return argc > 2 ? help_on(argv[2]) : say(usage);
+	command = find_command(argv[1]);
+	if (command)
+		return command->run(argc - 1, argv + 1);
+	fprintf(stderr, "ringsum: unknown command '%s'; see ringsum --help\n", argv[1]);
+	return COMMAND_USAGE;
+}
