@@ -142,25 +142,25 @@ typedef int (*ringsum_progress_fn)(void *arg, const struct ringsum_progress *pro
 
 /* Set it up with RINGSUM_OPTIONS_INIT; a zero member means its default. */
 struct ringsum_options {
-	size_t size_bytes;		  /* sizeof(struct ringsum_options) */
-	enum ringsum_profile profile;	  /* default: auto */
-	const char *manifest_path;	  /* default: TENSORS.json in the checkpoint's directory */
-	const char *manifest_sha256;	  /* 64 hex digits that pin the manifest; default: none */
-	unsigned threads;		  /* hashing threads, 1 to 256; default: processors, at most 16 */
-	uint64_t memory_bytes;		  /* for buffers, up to 16 GiB; default 48 MiB */
-	uint32_t chunk_bytes;		  /* one read: 64 KiB to 64 MiB, of 4,096; default 1 MiB */
-	unsigned depth;			  /* reads in flight, 1 to 256; default 32 */
-	enum ringsum_engine engine;	  /* default: auto */
-	enum ringsum_direct direct;	  /* default: prefer */
-	enum ringsum_digest_impl digest;  /* default: auto */
-	int strict;			  /* non-zero: what nobody promised is a finding */
-	ringsum_progress_fn progress;	  /* default: none */
-	void *progress_arg;		  /* handed to `progress` */
+	size_t size_bytes;	      /* sizeof(struct ringsum_options) */
+	enum ringsum_profile profile; /* default: auto */
+	const char *manifest_path;    /* default: TENSORS.json in the checkpoint's directory */
+	const char *manifest_sha256;  /* 64 hex digits that pin the manifest; default: none */
+	unsigned threads;	    /* hashing threads, 1 to 256; default: processors, at most 16 */
+	uint64_t memory_bytes;	    /* for buffers, up to 16 GiB; default 48 MiB */
+	uint32_t chunk_bytes;	    /* one read: 64 KiB to 64 MiB, of 4,096; default 1 MiB */
+	unsigned depth;		    /* reads in flight, 1 to 256; default 32 */
+	enum ringsum_engine engine; /* default: auto */
+	enum ringsum_direct direct; /* default: prefer */
+	enum ringsum_digest_impl digest; /* default: auto */
+	int strict;			 /* non-zero: what nobody promised is a finding */
+	ringsum_progress_fn progress;	 /* default: none */
+	void *progress_arg;		 /* handed to `progress` */
 };
 
-#define RINGSUM_OPTIONS_INIT                                                                       \
-	{                                                                                          \
-		.size_bytes = sizeof(struct ringsum_options)                                       \
+#define RINGSUM_OPTIONS_INIT                                 \
+	{                                                    \
+		.size_bytes = sizeof(struct ringsum_options) \
 	}
 
 /* ---- reports ---------------------------------------------------------------------------- */
@@ -229,10 +229,10 @@ struct ringsum_totals {
 	uint64_t tensors_unpromised; /* in the shards' headers, and nobody promised them */
 	uint64_t files_unpromised;   /* files below the checkpoint that nobody promised */
 	uint64_t bytes_promised;
-	uint64_t bytes_proven;	  /* of identical tensors */
-	uint64_t bytes_read;	  /* from disk for promised ranges, second reads included */
-	uint64_t findings_total;  /* deciding findings, also those past the limit on the list */
-	double elapsed_seconds;	  /* of the reading and hashing */
+	uint64_t bytes_proven;	 /* of identical tensors */
+	uint64_t bytes_read;	 /* from disk for promised ranges, second reads included */
+	uint64_t findings_total; /* deciding findings, also those past the limit on the list */
+	double elapsed_seconds;	 /* of the reading and hashing */
 };
 
 struct ringsum_report;
@@ -348,14 +348,14 @@ struct ringsum_inspection;
 
 /* One shard. Ownership: the inspection's. */
 struct ringsum_shard {
-	const char *name;	       /* as given, or relative to the directory */
-	uint64_t size_bytes;	       /* of the file */
-	uint64_t header_bytes;	       /* N of the format, without the 8 bytes before it */
-	size_t tensor_count;	       /* 0 where the header is refused */
-	size_t metadata_count;	       /* pairs in __metadata__ */
-	enum ringsum_verdict verdict;  /* identical here means: structurally valid */
+	const char *name;		/* as given, or relative to the directory */
+	uint64_t size_bytes;		/* of the file */
+	uint64_t header_bytes;		/* N of the format, without the 8 bytes before it */
+	size_t tensor_count;		/* 0 where the header is refused */
+	size_t metadata_count;		/* pairs in __metadata__ */
+	enum ringsum_verdict verdict;	/* identical here means: structurally valid */
 	enum ringsum_finding_code code; /* why not, where it is not */
-	const char *message;	       /* why not, for a person; NULL where valid */
+	const char *message;		/* why not, for a person; NULL where valid */
 };
 
 /*

@@ -10,20 +10,21 @@
 #include <stdlib.h>
 
 #define RSUM_MUST_CHECK __attribute__((warn_unused_result))
-#define RSUM_PRINTF(format_index, first_arg) __attribute__((format(printf, format_index, first_arg)))
+#define RSUM_PRINTF(format_index, first_arg) \
+	__attribute__((format(printf, format_index, first_arg)))
 #define RSUM_PUBLIC __attribute__((visibility("default")))
 #define RSUM_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define RSUM_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define RSUM_MAX(a, b) ((a) > (b) ? (a) : (b))
 
 /* Only for our own bugs; stays on in release, since going on could mean a wrong verdict. */
-#define RSUM_ASSERT(condition)                                                                     \
-	do {                                                                                       \
-		if (__builtin_expect(!(condition), 0)) {                                           \
-			fprintf(stderr, "ringsum: internal error at %s:%d: %s\n", __FILE__,        \
-				__LINE__, #condition);                                             \
-			abort();                                                                   \
-		}                                                                                  \
+#define RSUM_ASSERT(condition)                                                              \
+	do {                                                                                \
+		if (__builtin_expect(!(condition), 0)) {                                    \
+			fprintf(stderr, "ringsum: internal error at %s:%d: %s\n", __FILE__, \
+				__LINE__, #condition);                                      \
+			abort();                                                            \
+		}                                                                           \
 	} while (0)
 
 /* False where the result does not fit 64 bits; *sum_out is then untouched. */

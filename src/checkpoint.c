@@ -3,7 +3,7 @@
 #include "checkpoint.h"
 
 #include "error.h"
-#include "limits.h"
+#include "rsum_limits.h"
 
 #include <errno.h>
 #include <string.h>
@@ -14,9 +14,9 @@
 
 /* Where the checkpoint and its manifest are. */
 struct location {
-	char *root_path;	    /* owned */
-	const char *manifest_path;  /* as the caller gave it; NULL: MANIFEST_FILE in the root */
-	const char *manifest_name;  /* below the root, or NULL where it lies elsewhere */
+	char *root_path;	   /* owned */
+	const char *manifest_path; /* as the caller gave it; NULL: MANIFEST_FILE in the root */
+	const char *manifest_name; /* below the root, or NULL where it lies elsewhere */
 };
 
 static char *directory_of(const char *path)
@@ -95,7 +95,8 @@ static int read_document(struct ringsum_report *report, int fd, const char *name
 	if (result == -ENOMEM)
 		return RINGSUM_E_NOMEM;
 	if (result == -EFBIG) {
-		snprintf(message, sizeof(message), "the file is larger than the limit of %llu bytes",
+		snprintf(message, sizeof(message),
+			 "the file is larger than the limit of %llu bytes",
 			 (unsigned long long)limit_bytes);
 		refuse_file(report, invalid_code, name, NULL, NULL, message);
 	} else if (result < 0) {
@@ -130,8 +131,8 @@ static int read_manifest(struct ringsum_checkpoint *checkpoint, const struct loc
 			 struct ringsum_error *err)
 {
 	struct ringsum_report *report = checkpoint->report;
-	const char *name = location->manifest_name ? location->manifest_name
-						   : location->manifest_path;
+	const char *name =
+		location->manifest_name ? location->manifest_name : location->manifest_path;
 	uint8_t digest[RSUM_SHA256_BYTES];
 	struct rsum_file_identity identity;
 	enum rsum_confine_result opened;
@@ -209,9 +210,9 @@ static int check_profile(struct ringsum_checkpoint *checkpoint)
 		result = read_profile_file(checkpoint, RSUM_CONFIG_FILE,
 					   RINGSUM_FINDING_CONFIG_INVALID, &config, &config_bytes);
 		if (result == RINGSUM_OK)
-			result = read_profile_file(checkpoint, RSUM_PLAN_FILE,
-						   RINGSUM_FINDING_PLAN_INVALID, &plan,
-						   &plan_bytes);
+			result =
+				read_profile_file(checkpoint, RSUM_PLAN_FILE,
+						  RINGSUM_FINDING_PLAN_INVALID, &plan, &plan_bytes);
 	}
 	if (result == RINGSUM_OK && profile->check_config)
 		result = profile->check_config(&checkpoint->profile_state, config, config_bytes,
@@ -219,10 +220,10 @@ static int check_profile(struct ringsum_checkpoint *checkpoint)
 	if (result != RINGSUM_OK || !profile->check_promises)
 		goto out;
 	refused = calloc(checkpoint->manifest.promise_count + 1, sizeof(*refused));
-	result = refused ? profile->check_promises(&checkpoint->profile_state,
-						   &checkpoint->manifest, refused,
-						   checkpoint->report)
-			 : RINGSUM_E_NOMEM;
+	result =
+		refused ? profile->check_promises(&checkpoint->profile_state, &checkpoint->manifest,
+						  refused, checkpoint->report)
+			: RINGSUM_E_NOMEM;
 	for (i = 0; result == RINGSUM_OK && i < checkpoint->manifest.promise_count; i++)
 		checkpoint->standings[i].is_refused |= refused[i];
 out:
@@ -380,16 +381,16 @@ RSUM_PUBLIC size_t ringsum_checkpoint_tensor_count(const struct ringsum_checkpoi
 	return checkpoint->manifest.promise_count;
 }
 
-RSUM_PUBLIC const struct ringsum_tensor *
-ringsum_checkpoint_tensor_at(const struct ringsum_checkpoint *checkpoint, size_t index)
+RSUM_PUBLIC const struct ringsum_tensor *ringsum_checkpoint_tensor_at(
+	const struct ringsum_checkpoint *checkpoint, size_t index)
 {
 	if (index >= checkpoint->manifest.promise_count)
 		return NULL;
 	return &checkpoint->manifest.promises[index].tensor;
 }
 
-RSUM_PUBLIC const struct ringsum_tensor *
-ringsum_checkpoint_find(const struct ringsum_checkpoint *checkpoint, const char *name)
+RSUM_PUBLIC const struct ringsum_tensor *ringsum_checkpoint_find(
+	const struct ringsum_checkpoint *checkpoint, const char *name)
 {
 	uint32_t index = rsum_name_index_find(&checkpoint->manifest.by_name, name);
 

@@ -42,8 +42,7 @@ struct ringsum_checkpoint {
  * RINGSUM_E_IO where there is no report to give.
  * Ownership: close *checkpoint_out with ringsum_checkpoint_close.
  */
-RSUM_MUST_CHECK int rsum_checkpoint_prepare(const char *path,
-					    const struct ringsum_options *options,
+RSUM_MUST_CHECK int rsum_checkpoint_prepare(const char *path, const struct ringsum_options *options,
 					    struct ringsum_checkpoint **checkpoint_out,
 					    struct ringsum_error *err);
 

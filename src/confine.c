@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "limits.h"
+#include "rsum_limits.h"
 
 #define COMPONENT_BYTES_MAX 255
 #define ATTEMPTS_MAX 64 /* while renames go on, or a lease is being given up */

@@ -8,13 +8,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/limits.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "limits.h"
+#include "rsum_limits.h"
 
 #define READ_BYTES_MAX \
 	((size_t)1 << 30) /* of one call; the kernel's own bound is just below 2 GiB */
@@ -191,8 +191,10 @@ static DIR *open_directory(int at_fd, const char *name)
 	if (fd < 0)
 		return NULL;
 	directory = fdopendir(fd);
-	if (!directory)
+	if (!directory) {
 		close(fd);
+		errno = ENOMEM; /* nothing else is left to fail for a directory's descriptor */
+	}
 	return directory;
 }
 

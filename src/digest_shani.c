@@ -9,68 +9,84 @@
  * is done. The unit itself can start one every 2 to 3 cycles. Three streams in one loop fill it:
  * on Sapphire Rapids they run at the unit's own limit of 96 cycles a block.
  *
- * That holds only if the instructions come in a good order. With intrinsics alone the compilers
- * draw the message schedule of all streams together and lose a tenth (gcc 12, clang 14). So the
- * SHA instructions are volatile asm statements, which keep their order among themselves, and the
+ * That holds only if the instructions come in a good order. With intrinsics the compilers draw
+ * the message schedule of all streams together and lose a tenth (gcc 12, clang 14). So the SHA
+ * instructions are volatile asm statements, which keep their order among themselves, and the
  * compilers only allocate registers and place the cheap instructions. The order: stream by
  * stream in steps of four rounds; within a step, the schedule of the *next* four words stands
  * before and between this step's rounds, which hides its latency of about 8 cycles.
  *
- * Target attributes, rather than options for the whole file: the SHA instructions have an SSE
- * encoding only, and the rest shall match it where the build does not ask for AVX itself.
+ * The functions are built without AVX even where the rest of the program has it: the SHA
+ * instructions have an SSE encoding only, and beside AVX code the gain halves (clang 14).
  */
 #include "digest_impl.h"
 
 #if defined(__x86_64__)
 
 #include <cpuid.h>
-#include <immintrin.h>
+#include <string.h>
 
-#define SHANI_CODE __attribute__((target("sha,sse4.1,ssse3")))
+#define SHANI_CODE __attribute__((target("sha,sse4.1,ssse3,no-avx")))
 #define SHANI_INLINE static inline __attribute__((always_inline)) SHANI_CODE
 
+/* Four words of 32 bits, the first one lowest; + adds each. */
+typedef uint32_t words4 __attribute__((vector_size(16)));
+
 /* FIPS 180-4, 4.2.2: the first 32 bits of the fractions of the cube roots of 64 primes. */
-static const uint32_t round_constants[64] __attribute__((aligned(16))) = {
-	0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4,
-	0xab1c5ed5, 0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe,
-	0x9bdc06a7, 0xc19bf174, 0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f,
-	0x4a7484aa, 0x5cb0a9dc, 0x76f988da, 0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7,
-	0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967, 0x27b70a85, 0x2e1b2138, 0x4d2c6dfc,
-	0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85, 0xa2bfe8a1, 0xa81a664b,
-	0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070, 0x19a4c116,
-	0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
-	0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7,
-	0xc67178f2,
+static const words4 round_constants[16] = {
+	{ 0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5 },
+	{ 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5 },
+	{ 0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3 },
+	{ 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174 },
+	{ 0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc },
+	{ 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da },
+	{ 0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7 },
+	{ 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967 },
+	{ 0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13 },
+	{ 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85 },
+	{ 0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3 },
+	{ 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070 },
+	{ 0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5 },
+	{ 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3 },
+	{ 0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208 },
+	{ 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2 },
 };
 
-/* pshufb: each word of the message is stored with its first byte highest. */
-static const __m128i big_endian_order = { 0x0405060700010203, 0x0c0d0e0f08090a0b };
+/* For pshufb: a message is words whose first byte is the highest. */
+static const words4 big_endian_order = { 0x00010203, 0x04050607, 0x08090a0b, 0x0c0d0e0f };
 
 /*
- * One stream in registers. The instructions want the state as two vectors, a b e f and c d g h.
- * Of the message schedule only the last 16 words live; words 4g to 4g + 3 are in words[g % 4].
+ * One stream in registers. The instructions want the state as two vectors, a b e f and c d g h,
+ * highest first. Of the message schedule only the last 16 words live; words 4g to 4g + 3 are in
+ * words[g % 4].
  */
 struct lane {
-	__m128i abef, cdgh;
-	__m128i abef_before, cdgh_before;
-	__m128i words[4];
+	words4 abef, cdgh;
+	words4 abef_before, cdgh_before;
+	words4 words[4];
 	const uint8_t *data;
 };
 
 /* From memory: clang would keep the constants in a register and spill the state instead. */
-SHANI_INLINE __m128i add_constants(__m128i words, int group)
+SHANI_INLINE words4 add_constants(words4 words, int group)
 {
-	__asm__ volatile("paddd %1, %0"
-			 : "+x"(words)
-			 : "m"(((const __m128i *)round_constants)[group]));
+	__asm__ volatile("paddd %1, %0" : "+x"(words) : "m"(round_constants[group]));
 	return words;
 }
 
-SHANI_INLINE void two_rounds(__m128i *older, __m128i newer, __m128i words_and_constants)
+SHANI_INLINE void two_rounds(words4 *older, words4 newer, words4 words_and_constants)
 {
 	__asm__ volatile("sha256rnds2 %1, %0"
 			 : "+x"(*older)
 			 : "x"(newer), "Yz"(words_and_constants));
+}
+
+SHANI_INLINE words4 upper_half(words4 words)
+{
+	words4 upper;
+
+	__asm__("pshufd $0x0e, %1, %0" : "=x"(upper) : "x"(words));
+	return upper;
 }
 
 /* The part of words 4 * group on that takes words 16 and 15 before. */
@@ -84,26 +100,27 @@ SHANI_INLINE void schedule_begin(struct lane *lane, int group)
 /* The rest, that takes words 7 and 2 before: then words 4 * group on are there. */
 SHANI_INLINE void schedule_end(struct lane *lane, int group)
 {
-	__m128i *words = &lane->words[group & 3];
-	__m128i last = lane->words[(group + 3) & 3];
-	__m128i seven_before = _mm_alignr_epi8(last, lane->words[(group + 2) & 3], 4);
+	words4 *words = &lane->words[group & 3];
+	words4 last = lane->words[(group + 3) & 3];
+	words4 seven_before = last;
 
-	*words = _mm_add_epi32(*words, seven_before);
+	__asm__("palignr $4, %1, %0" : "+x"(seven_before) : "x"(lane->words[(group + 2) & 3]));
+	*words += seven_before;
 	__asm__ volatile("sha256msg2 %1, %0" : "+x"(*words) : "x"(last));
 }
 
 SHANI_INLINE void load_words(struct lane *lane, int group)
 {
-	__m128i *words = &lane->words[group];
+	words4 *words = &lane->words[group];
 
-	*words = _mm_loadu_si128((const __m128i *)(lane->data + 16 * group));
+	memcpy(words, lane->data + 16 * group, sizeof(*words));
 	__asm__ volatile("pshufb %1, %0" : "+x"(*words) : "m"(big_endian_order));
 }
 
 /* Four rounds, and the words that later groups need. `group` is a constant after inlining. */
 SHANI_INLINE void four_rounds(struct lane *lane, int group)
 {
-	__m128i sum;
+	words4 sum;
 
 	if (group >= 3 && group <= 14)
 		schedule_end(lane, group + 1);
@@ -111,8 +128,7 @@ SHANI_INLINE void four_rounds(struct lane *lane, int group)
 	two_rounds(&lane->cdgh, lane->abef, sum);
 	if (group >= 1 && group <= 12)
 		schedule_begin(lane, group + 3);
-	sum = _mm_shuffle_epi32(sum, 0x0e);
-	two_rounds(&lane->abef, lane->cdgh, sum);
+	two_rounds(&lane->abef, lane->cdgh, upper_half(sum));
 }
 
 SHANI_INLINE void load_all(struct lane *lanes, unsigned width, int group)
@@ -159,23 +175,25 @@ SHANI_INLINE void compress_all(struct lane *lanes, unsigned width)
 
 SHANI_INLINE void lane_begin(struct lane *lane, const struct rsum_sha256_run *run)
 {
-	__m128i abcd = _mm_loadu_si128((const __m128i *)run->state);
-	__m128i efgh = _mm_loadu_si128((const __m128i *)(run->state + 4));
+	const uint32_t *state = run->state;
 
-	abcd = _mm_shuffle_epi32(abcd, 0xb1);
-	efgh = _mm_shuffle_epi32(efgh, 0x1b);
-	lane->abef = _mm_alignr_epi8(abcd, efgh, 8);
-	lane->cdgh = _mm_blend_epi16(efgh, abcd, 0xf0);
+	lane->abef = (words4){ state[5], state[4], state[1], state[0] };
+	lane->cdgh = (words4){ state[7], state[6], state[3], state[2] };
 	lane->data = run->data;
 }
 
 SHANI_INLINE void lane_end(const struct lane *lane, const struct rsum_sha256_run *run)
 {
-	__m128i feba = _mm_shuffle_epi32(lane->abef, 0x1b);
-	__m128i dchg = _mm_shuffle_epi32(lane->cdgh, 0xb1);
+	uint32_t *state = run->state;
 
-	_mm_storeu_si128((__m128i *)run->state, _mm_blend_epi16(feba, dchg, 0xf0));
-	_mm_storeu_si128((__m128i *)(run->state + 4), _mm_alignr_epi8(dchg, feba, 8));
+	state[0] = lane->abef[3];
+	state[1] = lane->abef[2];
+	state[2] = lane->cdgh[3];
+	state[3] = lane->cdgh[2];
+	state[4] = lane->abef[1];
+	state[5] = lane->abef[0];
+	state[6] = lane->cdgh[1];
+	state[7] = lane->cdgh[0];
 }
 
 SHANI_INLINE void block_begin(struct lane *lane)
@@ -186,8 +204,8 @@ SHANI_INLINE void block_begin(struct lane *lane)
 
 SHANI_INLINE void block_end(struct lane *lane)
 {
-	lane->abef = _mm_add_epi32(lane->abef, lane->abef_before);
-	lane->cdgh = _mm_add_epi32(lane->cdgh, lane->cdgh_before);
+	lane->abef += lane->abef_before;
+	lane->cdgh += lane->cdgh_before;
 	lane->data += RSUM_SHA256_BLOCK_BYTES;
 }
 
@@ -243,12 +261,13 @@ SHANI_CODE static void blocks_x3(const struct rsum_sha256_run *runs, size_t bloc
 }
 
 /*
- * Upper halves that AVX code left dirty make every SSE instruction merge with them, which halves
- * the speed. One instruction of a few cycles, so it is done before every run.
+ * Upper halves that AVX code left dirty make SSE instructions merge with them on some processors:
+ * it halved the speed of a Zen 4 core, and does nothing to a Sapphire Rapids. One instruction of
+ * a few cycles, so it is done before every run.
  */
-__attribute__((target("avx"))) static void clean_registers(void)
+static void clean_registers(void)
 {
-	_mm256_zeroupper();
+	__asm__ volatile("vzeroupper");
 }
 
 static const struct rsum_sha256_kernels kernels_sse = {

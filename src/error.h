@@ -12,6 +12,7 @@ int rsum_error_set(struct ringsum_error *err, int code, const char *format, ...)
 
 /* The same for a failed system call: keeps os_errno and appends its text to the line. */
 RSUM_PRINTF(4, 5)
-int rsum_error_set_errno(struct ringsum_error *err, int code, int os_errno, const char *format, ...);
+int rsum_error_set_errno(struct ringsum_error *err, int code, int os_errno, const char *format,
+			 ...);
 
 #endif

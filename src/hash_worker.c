@@ -24,8 +24,8 @@ struct rsum_hash_crew {
 	unsigned thread_count;
 	/* Guarded by lock. */
 	pthread_mutex_t lock;
-	pthread_cond_t work;	 /* lanes were queued, pressure rose, or it is over */
-	pthread_cond_t hashed;	 /* buffers came back */
+	pthread_cond_t work;   /* lanes were queued, pressure rose, or it is over */
+	pthread_cond_t hashed; /* buffers came back */
 	struct rsum_hash_lane *queue_head, *queue_tail;
 	unsigned queued_count;
 	bool is_pressed;
@@ -102,8 +102,7 @@ static uint8_t *copy_target(const struct rsum_range *range, uint64_t position, c
  * Brings the next run of bytes of the hold's buffer to be hashed. False where the buffer has
  * nothing more: it ends, or what is left of it belongs to no range of the lane.
  */
-static bool next_span(struct rsum_hash_crew *crew, struct hold *hold,
-		      struct rsum_sha256_span *span)
+static bool next_span(struct rsum_hash_crew *crew, struct hold *hold, struct rsum_sha256_span *span)
 {
 	struct rsum_hash_lane *lane = hold->lane;
 	const struct rsum_buffer *buffer = hold->buffer;
@@ -111,7 +110,8 @@ static bool next_span(struct rsum_hash_crew *crew, struct hold *hold,
 	const struct rsum_range *range;
 
 	while ((range = current_range(crew, lane)) != NULL) {
-		uint64_t position = RSUM_MAX(RSUM_MAX(lane->position, buffer->offset), range->begin);
+		uint64_t position =
+			RSUM_MAX(RSUM_MAX(lane->position, buffer->offset), range->begin);
 		uint64_t run_end = RSUM_MIN(range->end, buffer_end);
 		struct rsum_range_result *result = &crew->results[range->id];
 		const uint8_t *data;
@@ -348,8 +348,8 @@ void rsum_hash_crew_append(struct rsum_hash_crew *crew, struct rsum_buffer *buff
 	pthread_mutex_unlock(&crew->lock);
 }
 
-void rsum_hash_crew_ready(struct rsum_hash_crew *crew, struct rsum_buffer **buffers,
-			  unsigned count, bool is_pressed)
+void rsum_hash_crew_ready(struct rsum_hash_crew *crew, struct rsum_buffer **buffers, unsigned count,
+			  bool is_pressed)
 {
 	unsigned i, wanted;
 

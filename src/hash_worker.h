@@ -77,8 +77,8 @@ void rsum_hash_crew_append(struct rsum_hash_crew *crew, struct rsum_buffer *buff
  * is_pressed: the loop cannot go on reading until buffers come back, or has nothing left to
  * read; otherwise a worker waits until enough lanes are ready to be hashed side by side.
  */
-void rsum_hash_crew_ready(struct rsum_hash_crew *crew, struct rsum_buffer **buffers,
-			  unsigned count, bool is_pressed);
+void rsum_hash_crew_ready(struct rsum_hash_crew *crew, struct rsum_buffer **buffers, unsigned count,
+			  bool is_pressed);
 
 /*
  * Takes back hashed buffers (a list by ->next, in state HASHING) and waits for the first at most

@@ -11,7 +11,7 @@
 
 #include "confine.h"
 #include "error.h"
-#include "limits.h"
+#include "rsum_limits.h"
 #include "report.h"
 
 #define SHARD_SUFFIX ".safetensors"
@@ -246,7 +246,7 @@ static int inspect_directory(struct ringsum_inspection *inspection, const struct
 
 	if (result) {
 		*os_errno_out = -result;
-		result = RINGSUM_E_IO;
+		result = result == -ENOMEM ? RINGSUM_E_NOMEM : RINGSUM_E_IO;
 	} else if (found.result) {
 		result = found.result;
 	} else if (is_cut_out || found.count > RSUM_LIMIT_SHARDS) {
@@ -285,9 +285,10 @@ static int inspect_path(struct ringsum_inspection *inspection, int *os_errno_out
 		result = inspect_directory(inspection, &root, os_errno_out);
 		rsum_root_close(&root);
 		return result;
+	case ENOMEM:
+		return RINGSUM_E_NOMEM;
 	case EMFILE:
 	case ENFILE:
-	case ENOMEM:
 		*os_errno_out = -result;
 		return RINGSUM_E_IO;
 	default: /* most often ENOTDIR: a file; opening it as such tells what else it is */

@@ -6,7 +6,7 @@
 #include "dtype.h"
 #include "error.h"
 #include "inspect.h"
-#include "limits.h"
+#include "rsum_limits.h"
 #include "report.h"
 
 #define NAME_COLUMNS_MAX 60  /* a longer name shifts its own line only */

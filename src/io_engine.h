@@ -15,8 +15,8 @@
 struct rsum_io_request {
 	struct rsum_buffer *buffer; /* data, offset, length */
 	int fd;
-	uint32_t file_slot; /* of the registered file, below file_slot_count */
-	int32_t result;	    /* after reaping: bytes read, or a negative errno */
+	uint32_t file_slot;	      /* of the registered file, below file_slot_count */
+	int32_t result;		      /* after reaping: bytes read, or a negative errno */
 	struct rsum_io_request *next; /* the engine's */
 };
 

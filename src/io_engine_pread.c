@@ -109,8 +109,8 @@ static int pread_start(const struct rsum_io_setup *setup, struct rsum_io_engine 
 	pthread_cond_init(&engine->completed, &monotonic);
 	pthread_condattr_destroy(&monotonic);
 	while (engine->reader_count < wanted && result == 0) {
-		result = pthread_create(&engine->readers[engine->reader_count], NULL,
-					read_requests, engine);
+		result = pthread_create(&engine->readers[engine->reader_count], NULL, read_requests,
+					engine);
 		if (result == 0)
 			engine->reader_count++;
 	}

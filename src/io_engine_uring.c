@@ -2,7 +2,7 @@
 /* Reads through io_uring. The only user of liburing. */
 #include "io_engine.h"
 
-#include "limits.h"
+#include "rsum_limits.h"
 
 #include <errno.h>
 #include <liburing.h>
@@ -278,8 +278,7 @@ static int probe(struct rsum_io_engine *engine, char *why, size_t why_bytes)
 		result = -ETIME;
 	else if (result >= 0)
 		result = request.result;
-	if (result == (int)sizeof(pattern) &&
-	    memcmp(buffer.data, pattern, sizeof(pattern)) == 0) {
+	if (result == (int)sizeof(pattern) && memcmp(buffer.data, pattern, sizeof(pattern)) == 0) {
 		result = 0;
 		goto out;
 	}

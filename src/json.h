@@ -9,7 +9,7 @@
 #define RSUM_JSON_H
 
 #include "base.h"
-#include "limits.h"
+#include "rsum_limits.h"
 
 enum rsum_json_type {
 	RSUM_JSON_OBJECT_BEGIN,

@@ -33,11 +33,11 @@ struct rsum_manifest {
 	char *text; /* the document, consumed; owned; names and paths point into it */
 	struct rsum_arena arena;
 	struct rsum_promise *promises; /* in the manifest's order, every entry of `tensors` */
-	size_t promise_count; /* 0 where the document as a whole is unusable */
-	const char **files; /* each destination_file once, in order of first use */
+	size_t promise_count;	       /* 0 where the document as a whole is unusable */
+	const char **files;	       /* each destination_file once, in order of first use */
 	size_t file_count;
-	struct rsum_name_index by_name;	 /* usable name -> first promise of that name */
-	struct rsum_name_index by_file;	 /* destination_file -> index in `files` */
+	struct rsum_name_index by_name; /* usable name -> first promise of that name */
+	struct rsum_name_index by_file; /* destination_file -> index in `files` */
 	bool has_codebook;
 	const char *codebook; /* NULL where absent or not a string */
 };

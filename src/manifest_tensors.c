@@ -10,7 +10,7 @@
 #include "digest.h"
 #include "dtype.h"
 #include "json.h"
-#include "limits.h"
+#include "rsum_limits.h"
 #include "manifest.h"
 
 enum member {
@@ -206,8 +206,7 @@ static int read_shape(struct parser *parser, struct entry *entry,
 }
 
 /* Gives each destination_file one number, in order of first use. */
-static int number_file(struct parser *parser, const char *file, size_t offset,
-		       uint32_t *number_out)
+static int number_file(struct parser *parser, const char *file, size_t offset, uint32_t *number_out)
 {
 	struct rsum_manifest *out = parser->out;
 	uint32_t existing = rsum_name_index_find(&out->by_file, file);
@@ -417,8 +416,10 @@ static int index_name(struct parser *parser, size_t index)
 		return 0;
 	promise->is_wellformed = false;
 	out->promises[first].is_wellformed = false;
-	snprintf(message, sizeof(message), "entry %zu promises the tensor that entry %" PRIu32
-		 " promises already; neither can be trusted", index, first);
+	snprintf(message, sizeof(message),
+		 "entry %zu promises the tensor that entry %" PRIu32
+		 " promises already; neither can be trusted",
+		 index, first);
 	add_entry_finding(parser, RINGSUM_FINDING_TENSOR_DUPLICATE, promise->tensor.name,
 			  "each name once", "a second entry", message);
 	return 0;

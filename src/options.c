@@ -3,7 +3,7 @@
 #include "options.h"
 
 #include "error.h"
-#include "limits.h"
+#include "rsum_limits.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -80,8 +80,8 @@ static int check_choices(const struct ringsum_options *given, struct ringsum_err
 {
 	int result;
 
-	if ((result = check_range("profile", given->profile, 0, RINGSUM_PROFILE_DSPARK_EXL3,
-				  err)) ||
+	if ((result =
+		     check_range("profile", given->profile, 0, RINGSUM_PROFILE_DSPARK_EXL3, err)) ||
 	    (result = check_range("engine", given->engine, 0, RINGSUM_ENGINE_PREAD, err)) ||
 	    (result = check_range("direct", given->direct, 0, RINGSUM_DIRECT_OFF, err)) ||
 	    (result = check_range("digest", given->digest, 0, RINGSUM_DIGEST_SHANI_X3, err)))

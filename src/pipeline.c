@@ -4,7 +4,7 @@
 
 #include "error.h"
 #include "io_engine.h"
-#include "limits.h"
+#include "rsum_limits.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -55,8 +55,8 @@ struct pipeline {
 	size_t next_lane; /* in the plan */
 	unsigned depth;
 	unsigned in_flight;
-	unsigned outstanding;	     /* buffers that are not free */
-	struct rsum_buffer **ready;  /* read since the crew was last told */
+	unsigned outstanding;	    /* buffers that are not free */
+	struct rsum_buffer **ready; /* read since the crew was last told */
 	unsigned ready_count;
 	struct rsum_io_request **batch;
 	bool is_pressed;

@@ -2,7 +2,7 @@
 /* Ranges to lanes, and lanes to reads. */
 #include "plan.h"
 
-#include "limits.h"
+#include "rsum_limits.h"
 #include "ringsum.h"
 
 /* Small tensors share a lane up to a share of the whole, so that every stream gets several. */

@@ -12,10 +12,10 @@
 #include "base.h"
 
 struct rsum_range {
-	uint64_t begin; /* first byte in the shard */
-	uint64_t end;	/* one past the last; end > begin, at most RSUM_LIMIT_FILE_OFFSET */
-	uint32_t shard; /* the caller's number of the file */
-	uint32_t id;	/* the caller's number of the range */
+	uint64_t begin;	      /* first byte in the shard */
+	uint64_t end;	      /* one past the last; end > begin, at most RSUM_LIMIT_FILE_OFFSET */
+	uint32_t shard;	      /* the caller's number of the file */
+	uint32_t id;	      /* the caller's number of the range */
 	uint8_t *destination; /* where its bytes are wanted too, or NULL */
 };
 
@@ -28,8 +28,8 @@ struct rsum_lane {
 };
 
 struct rsum_plan_shape {
-	uint32_t chunk_bytes;	/* one read; a multiple of 4,096 */
-	unsigned stream_count;	/* lanes that can be hashed at the same time */
+	uint32_t chunk_bytes;  /* one read; a multiple of 4,096 */
+	unsigned stream_count; /* lanes that can be hashed at the same time */
 };
 
 /* All zero is the empty state. */
@@ -52,8 +52,8 @@ void rsum_plan_deinit(struct rsum_plan *plan);
 
 /* One aligned read of a lane. */
 struct rsum_plan_read {
-	uint64_t offset; /* aligned */
-	uint32_t length; /* aligned; reaches past the end of the file at most by the alignment */
+	uint64_t offset;   /* aligned */
+	uint32_t length;   /* aligned; reaches past the end of the file at most by the alignment */
 	uint32_t expected; /* bytes that the file has there */
 };
 

@@ -2,7 +2,7 @@
 /* Which profile applies, and the profile that requires nothing beyond the manifest. */
 #include "profile.h"
 
-#include "limits.h"
+#include "rsum_limits.h"
 
 static bool any_dtype_is_allowed(enum ringsum_dtype dtype)
 {

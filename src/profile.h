@@ -16,14 +16,15 @@
 /* The C1 numbers. Names as in config.json. */
 struct rsum_drafter_config {
 	uint64_t num_hidden_layers, num_nextn_predict_layers, hidden_size, vocab_size;
-	uint64_t num_attention_heads, head_dim, qk_rope_head_dim, q_lora_rank, o_lora_rank, o_groups;
+	uint64_t num_attention_heads, head_dim, qk_rope_head_dim, q_lora_rank, o_lora_rank,
+		o_groups;
 	uint64_t moe_intermediate_size, dspark_n_routed_experts, dspark_num_experts_per_tok;
 	uint64_t sliding_window, dspark_block_size, dspark_noise_token_id, dspark_markov_rank;
 	uint64_t hc_mult, hc_sinkhorn_iters;
 	double hc_eps, rms_norm_eps, swiglu_limit, routed_scaling_factor, rope_theta;
 	uint64_t *target_layer_ids; /* dspark_target_layer_ids */
 	size_t target_layer_count;
-	uint64_t head_k;	       /* quantization_config.exl3_moe.head_k */
+	uint64_t head_k;		/* quantization_config.exl3_moe.head_k */
 	struct rsum_drafter_k *dense_k; /* quantization_config.exl3_moe.dense.drafter */
 	size_t dense_k_count;
 };

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "dtype.h"
-#include "limits.h"
+#include "rsum_limits.h"
 #include "profile.h"
 
 #define MANIFEST_FILE "TENSORS.json"
@@ -143,8 +143,9 @@ static void check_scale(const struct check *check, uint32_t index,
 	}
 	if (!is_good)
 		refuse_shape(check, index, expected,
-			     axis == 0 ? "suh must have 16 elements for each row of the trellis"
-				       : "svh must have 16 elements for each column of the trellis");
+			     axis == 0
+				     ? "suh must have 16 elements for each row of the trellis"
+				     : "svh must have 16 elements for each column of the trellis");
 }
 
 /* What E3 needs: a first word to look at. */
@@ -166,8 +167,9 @@ static void check_dtype(const struct check *check, uint32_t index, enum part par
 
 	if (dtype != parts[part].dtype)
 		refuse_part(check, index, ringsum_dtype_name(parts[part].dtype),
-			    ringsum_dtype_name(dtype), "this part of an EXL3 linear has a dtype "
-						       "that it cannot have");
+			    ringsum_dtype_name(dtype),
+			    "this part of an EXL3 linear has a dtype "
+			    "that it cannot have");
 }
 
 /* E1, E2. A part without a usable promise has its finding already and is not looked at. */
@@ -257,14 +259,19 @@ static void require_linear(const struct check *check, const char *format, ...)
 static void require_stage(const struct check *check, uint64_t stage, uint64_t experts)
 {
 	static const char *const linears[] = {
-		"attn.wq_a", "attn.wkv", "attn.wq_b", "attn.wo_b",
-		"ffn.shared_experts.w1", "ffn.shared_experts.w2", "ffn.shared_experts.w3",
+		"attn.wq_a",
+		"attn.wkv",
+		"attn.wq_b",
+		"attn.wo_b",
+		"ffn.shared_experts.w1",
+		"ffn.shared_experts.w2",
+		"ffn.shared_experts.w3",
 	};
 	static const char *const tensors[] = {
-		"attn.wo_a.weight", "attn.wo_a.scale", "attn.attn_sink", "attn.q_norm.weight",
+		"attn.wo_a.weight",    "attn.wo_a.scale",  "attn.attn_sink",  "attn.q_norm.weight",
 		"attn.kv_norm.weight", "attn_norm.weight", "ffn_norm.weight", "ffn.gate.weight",
-		"ffn.gate.bias", "ffn.gate.bias_vl", "hc_attn_fn", "hc_attn_base",
-		"hc_attn_scale", "hc_ffn_fn", "hc_ffn_base", "hc_ffn_scale",
+		"ffn.gate.bias",       "ffn.gate.bias_vl", "hc_attn_fn",      "hc_attn_base",
+		"hc_attn_scale",       "hc_ffn_fn",	   "hc_ffn_base",     "hc_ffn_scale",
 	};
 
 	for (size_t i = 0; i < RSUM_COUNT_OF(linears); i++)

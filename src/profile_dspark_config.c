@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "json.h"
-#include "limits.h"
+#include "rsum_limits.h"
 #include "profile.h"
 
 /* ---- rules for a document ------------------------------------------------------------------ */
@@ -41,12 +41,26 @@ struct key_rule {
 	unsigned known;
 };
 
-#define UINT_RULE(member) { #member, KEY_UINT, offsetof(struct rsum_drafter_config, member), 0, 0, 0 }
-#define KNOWN_RULE(member, known)                                                                  \
-	{ #member, KEY_UINT, offsetof(struct rsum_drafter_config, member), 0, 0, known }
-#define REAL_RULE(member) { #member, KEY_REAL, offsetof(struct rsum_drafter_config, member), 0, 0, 0 }
-#define TEXT_RULE(name, text) { name, KEY_TEXT, 0, text, 0, 0 }
-#define OBJECT_RULE(name, children) { name, KEY_OBJECT, 0, 0, children, 0 }
+#define UINT_RULE(member)                                                                \
+	{                                                                                \
+#member, KEY_UINT, offsetof(struct rsum_drafter_config, member), 0, 0, 0 \
+	}
+#define KNOWN_RULE(member, known)                                                            \
+	{                                                                                    \
+#member, KEY_UINT, offsetof(struct rsum_drafter_config, member), 0, 0, known \
+	}
+#define REAL_RULE(member)                                                                \
+	{                                                                                \
+#member, KEY_REAL, offsetof(struct rsum_drafter_config, member), 0, 0, 0 \
+	}
+#define TEXT_RULE(name, text)                 \
+	{                                     \
+		name, KEY_TEXT, 0, text, 0, 0 \
+	}
+#define OBJECT_RULE(name, children)                 \
+	{                                           \
+		name, KEY_OBJECT, 0, 0, children, 0 \
+	}
 
 static const struct key_rule text_config_rules[] = {
 	/* C1 */
@@ -223,8 +237,8 @@ static int read_target_layers(struct reader *reader, const char *path,
 	int ret = read_list(reader, path, first, false, &list, &is_good);
 
 	if (!ret && is_good && list.count > 0) {
-		config->target_layer_ids = rsum_arena_alloc(&reader->state->arena,
-							    list.count * sizeof(uint64_t));
+		config->target_layer_ids =
+			rsum_arena_alloc(&reader->state->arena, list.count * sizeof(uint64_t));
 		if (config->target_layer_ids) {
 			memcpy(config->target_layer_ids, list.numbers,
 			       list.count * sizeof(uint64_t));
@@ -353,7 +367,8 @@ static int read_by_rule(struct reader *reader, const struct key_rule *rule, cons
 			reader->known |= rule->known;
 		return ret;
 	case KEY_TRUE:
-		return token->type == RSUM_JSON_TRUE ? 0 : refuse_value(reader, path, "true", token);
+		return token->type == RSUM_JSON_TRUE ? 0
+						     : refuse_value(reader, path, "true", token);
 	case KEY_TEXT:
 		if (token->type == RSUM_JSON_STRING && rsum_json_equals(token, rule->text))
 			return 0;
@@ -504,7 +519,8 @@ static bool check_counts(const struct reader *reader)
 				       RSUM_LIMIT_EXPERTS);
 	if (!is_good || rsum_profile_dspark_required_count(stages, experts) <= RSUM_LIMIT_TENSORS)
 		return is_good;
-	snprintf(actual, sizeof(actual), "%" PRIu64, rsum_profile_dspark_required_count(stages, experts));
+	snprintf(actual, sizeof(actual), "%" PRIu64,
+		 rsum_profile_dspark_required_count(stages, experts));
 	add_key_finding(reader, "text_config.dspark_n_routed_experts",
 			"at most 4000000 tensors in all stages (limit)", actual,
 			"requires too many tensors");
@@ -512,8 +528,9 @@ static bool check_counts(const struct reader *reader)
 }
 static_assert(RSUM_LIMIT_TENSORS == 4000000, "as the message above says");
 
-int rsum_profile_dspark_check_config(struct rsum_profile_state *state, char *config, size_t config_bytes,
-			char *plan, size_t plan_bytes, struct ringsum_report *report)
+int rsum_profile_dspark_check_config(struct rsum_profile_state *state, char *config,
+				     size_t config_bytes, char *plan, size_t plan_bytes,
+				     struct ringsum_report *report)
 {
 	struct reader reader = {
 		.file_name = RSUM_CONFIG_FILE,

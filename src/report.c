@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "limits.h"
+#include "rsum_limits.h"
 
 /* Notes may be as many as files on a disk; so many of them are listed, all are counted. */
 #define NOTES_LISTED_MAX 10000
@@ -250,16 +250,18 @@ RSUM_PUBLIC size_t ringsum_report_finding_count(const struct ringsum_report *rep
 	return report ? report->finding_count : 0;
 }
 
-RSUM_PUBLIC const struct ringsum_finding *
-ringsum_report_finding_at(const struct ringsum_report *report, size_t index)
+RSUM_PUBLIC const struct ringsum_finding *ringsum_report_finding_at(
+	const struct ringsum_report *report, size_t index)
 {
 	return report && index < report->finding_count ? &report->findings[index] : NULL;
 }
 
 uint64_t rsum_report_bytes_per_second(const struct ringsum_report *report)
 {
-	double rate = (double)report->totals.bytes_read / report->totals.elapsed_seconds;
+	double seconds = report->totals.elapsed_seconds, rate;
 
-	/* Written so that NaN and a clock that stood still give "not known". */
-	return report->totals.elapsed_seconds > 0 && rate < 1e18 ? (uint64_t)rate : 0;
+	if (!(seconds > 0)) /* also where it is NaN */
+		return 0;
+	rate = (double)report->totals.bytes_read / seconds;
+	return rate < 1e18 ? (uint64_t)rate : 0;
 }

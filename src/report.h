@@ -14,21 +14,21 @@
 
 /* What the report says besides findings; strings are static unless said. */
 struct rsum_report_facts {
-	const char *root;	     /* owned by the report, see rsum_report_set_text */
-	const char *manifest_path;   /* owned */
-	const char *manifest_kind;   /* "TENSORS.json", or NULL where there is none */
-	char manifest_sha256[65];    /* "" where unknown */
-	const char *profile;	     /* "dspark-exl3" or "none"; NULL where unknown */
-	const char *engine;	     /* "io_uring" or "pread"; NULL where nothing was read */
-	const char *engine_reason;   /* owned; why not io_uring, or NULL */
-	uint32_t files_direct;	     /* shards read with O_DIRECT */
-	uint32_t files_buffered;     /* shards read through the page cache */
-	const char *buffer_pages;    /* "huge", "transparent-huge" or "small" */
+	const char *root;	   /* owned by the report, see rsum_report_set_text */
+	const char *manifest_path; /* owned */
+	const char *manifest_kind; /* "TENSORS.json", or NULL where there is none */
+	char manifest_sha256[65];  /* "" where unknown */
+	const char *profile;	   /* "dspark-exl3" or "none"; NULL where unknown */
+	const char *engine;	   /* "io_uring" or "pread"; NULL where nothing was read */
+	const char *engine_reason; /* owned; why not io_uring, or NULL */
+	uint32_t files_direct;	   /* shards read with O_DIRECT */
+	uint32_t files_buffered;   /* shards read through the page cache */
+	const char *buffer_pages;  /* "huge", "transparent-huge" or "small" */
 	uint32_t chunk_bytes;
 	uint32_t depth;
-	const char *digest_impl;     /* "sha-ni-x3", "sha-ni-x2" or "libcrypto" */
+	const char *digest_impl; /* "sha-ni-x3", "sha-ni-x2" or "libcrypto" */
 	uint32_t threads;
-	const char *limited_by;	     /* "disk", "hash" or NULL where unknown */
+	const char *limited_by; /* "disk", "hash" or NULL where unknown */
 };
 
 struct ringsum_report {
@@ -41,7 +41,7 @@ struct ringsum_report {
 	uint64_t undecided_count; /* all of them, listed or not */
 	struct ringsum_totals totals;
 	struct rsum_report_facts facts;
-	bool is_complete;   /* every phase ran to its end */
+	bool is_complete;	       /* every phase ran to its end */
 	bool is_incomplete_for_memory; /* a finding was lost */
 };
 

@@ -185,8 +185,9 @@ RSUM_PUBLIC int ringsum_report_to_json(const struct ringsum_report *report, char
 	struct ringsum_totals totals;
 
 	if (!report || !json_out)
-		return rsum_error_set(err, RINGSUM_E_INVALID, "a report and a place for its text "
-							      "are needed");
+		return rsum_error_set(err, RINGSUM_E_INVALID,
+				      "a report and a place for its text "
+				      "are needed");
 	ringsum_report_totals(report, &totals);
 	append_head(&text, report);
 	append_manifest(&text, &report->facts);
@@ -201,7 +202,8 @@ RSUM_PUBLIC int ringsum_report_to_json(const struct ringsum_report *report, char
 	append_list(&text, report, "notes", true);
 	rsum_text_append(&text, "}\n", 2);
 	if (rsum_text_finish(&text, json_out))
-		return rsum_error_set(err, RINGSUM_E_NOMEM, "memory ran out while the report was "
-							    "written");
+		return rsum_error_set(err, RINGSUM_E_NOMEM,
+				      "memory ran out while the report was "
+				      "written");
 	return RINGSUM_OK;
 }

@@ -120,16 +120,16 @@ static bool is_deceptive(uint32_t code_point)
 	static const struct {
 		uint32_t first, last;
 	} ranges[] = {
-		{ 0x00, 0x1f },	    /* C0 controls */
-		{ '\\', '\\' },	    /* the escape itself */
-		{ 0x7f, 0x9f },	    /* DEL, C1 controls */
-		{ 0xad, 0xad },	    /* soft hyphen */
-		{ 0x61c, 0x61c },   /* Arabic letter mark */
-		{ 0x200b, 0x200f }, /* zero width, directional marks */
-		{ 0x2028, 0x202e }, /* line and paragraph separators, bidirectional overrides */
-		{ 0x2060, 0x206f }, /* invisible operators, bidirectional isolates */
-		{ 0xfeff, 0xfeff }, /* zero width no-break space */
-		{ 0xfff9, 0xfffb }, /* interlinear annotation */
+		{ 0x00, 0x1f },	     /* C0 controls */
+		{ '\\', '\\' },	     /* the escape itself */
+		{ 0x7f, 0x9f },	     /* DEL, C1 controls */
+		{ 0xad, 0xad },	     /* soft hyphen */
+		{ 0x61c, 0x61c },    /* Arabic letter mark */
+		{ 0x200b, 0x200f },  /* zero width, directional marks */
+		{ 0x2028, 0x202e },  /* line and paragraph separators, bidirectional overrides */
+		{ 0x2060, 0x206f },  /* invisible operators, bidirectional isolates */
+		{ 0xfeff, 0xfeff },  /* zero width no-break space */
+		{ 0xfff9, 0xfffb },  /* interlinear annotation */
 		{ 0xe0000, 0xe007f } /* tags */
 	};
 
@@ -254,8 +254,8 @@ static void append_bytes(struct rsum_text *text, uint64_t bytes)
 				 units[unit]);
 		return;
 	}
-	rsum_text_printf(text, "%" PRIu64 " %s", bytes / unit_bytes +
-			 (bytes % unit_bytes >= unit_bytes / 2), units[unit]);
+	rsum_text_printf(text, "%" PRIu64 " %s",
+			 bytes / unit_bytes + (bytes % unit_bytes >= unit_bytes / 2), units[unit]);
 }
 
 static void append_seconds(struct rsum_text *text, double seconds)
@@ -444,8 +444,8 @@ static void append_summary(struct rsum_text *text, const struct ringsum_report *
 		rsum_text_append(text, "identical: ", 11);
 		append_counted(text, totals->tensors_identical, "tensor");
 	} else {
-		rsum_text_printf(text, "%s: ",
-				 verdict == RINGSUM_VERDICT_REFUSED ? "refused" : "undecided");
+		rsum_text_printf(
+			text, "%s: ", verdict == RINGSUM_VERDICT_REFUSED ? "refused" : "undecided");
 		if (verdict == RINGSUM_VERDICT_UNDECIDED)
 			rsum_text_printf(text, "%s", undecided_reason(report));
 		append_counted(text, report->refusing_count + report->undecided_count, "finding");
@@ -465,14 +465,16 @@ RSUM_PUBLIC int ringsum_report_to_text(const struct ringsum_report *report, char
 	struct rsum_text text = { 0 };
 
 	if (!report || !text_out)
-		return rsum_error_set(err, RINGSUM_E_INVALID, "a report and a place for its text "
-							      "are needed");
+		return rsum_error_set(err, RINGSUM_E_INVALID,
+				      "a report and a place for its text "
+				      "are needed");
 	append_findings(&text, report);
 	append_subject(&text, &report->facts);
 	append_remarks(&text, report);
 	append_summary(&text, report);
 	if (rsum_text_finish(&text, text_out))
-		return rsum_error_set(err, RINGSUM_E_NOMEM, "memory ran out while the report was "
-							    "written");
+		return rsum_error_set(err, RINGSUM_E_NOMEM,
+				      "memory ran out while the report was "
+				      "written");
 	return RINGSUM_OK;
 }

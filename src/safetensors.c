@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "dtype.h"
-#include "limits.h"
+#include "rsum_limits.h"
 #include "safetensors_parts.h"
 
 #define SHOWN_SHAPE_BYTES 96

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "limits.h"
+#include "rsum_limits.h"
 #include "safetensors_parts.h"
 
 #define LENGTH_BYTES RSUM_SAFETENSORS_LENGTH_BYTES

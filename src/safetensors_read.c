@@ -7,7 +7,7 @@
 
 #include "dtype.h"
 #include "json.h"
-#include "limits.h"
+#include "rsum_limits.h"
 #include "safetensors_parts.h"
 
 struct parser {

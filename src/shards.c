@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The shards of a checkpoint against its promises: paths, headers, and what nobody promised. */
 #include "checkpoint.h"
-#include "limits.h"
+#include "rsum_limits.h"
 #include "safetensors.h"
 
 #include <errno.h>

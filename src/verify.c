@@ -5,7 +5,7 @@
  */
 #include "checkpoint.h"
 #include "error.h"
-#include "limits.h"
+#include "rsum_limits.h"
 #include "pipeline.h"
 
 #include <errno.h>
@@ -15,8 +15,8 @@
 
 /* What one verification knows of a shard. */
 struct shard_reading {
-	bool is_changed;  /* it was not the same file throughout */
-	bool was_direct;  /* some of it was read with O_DIRECT */
+	bool is_changed; /* it was not the same file throughout */
+	bool was_direct; /* some of it was read with O_DIRECT */
 	bool was_buffered;
 };
 
@@ -423,8 +423,8 @@ static void record_facts(struct verification *verification,
 	facts->limited_by = outcome->starved_ns * 2 > outcome->elapsed_ns ? "hash" : "disk";
 	facts->files_direct = facts->files_buffered = 0;
 	for (i = 0; i < verification->checkpoint->manifest.file_count; i++) {
-		facts->files_direct += verification->shards[i].was_direct &&
-				       !verification->shards[i].was_buffered;
+		facts->files_direct +=
+			verification->shards[i].was_direct && !verification->shards[i].was_buffered;
 		facts->files_buffered += verification->shards[i].was_buffered;
 	}
 }
@@ -452,7 +452,8 @@ static int read_differences_again(struct verification *verification, bool *wante
 	verification->report->totals.elapsed_seconds += (double)outcome.elapsed_ns / 1e9;
 	/* A promise of no bytes that has the wrong digest cannot be misread. */
 	for (i = 0; i < count; i++)
-		if (wanted[i] && verification->checkpoint->manifest.promises[i].tensor.size_bytes == 0)
+		if (wanted[i] &&
+		    verification->checkpoint->manifest.promises[i].tensor.size_bytes == 0)
 			verification->second[i] = verification->results[i];
 	return result;
 }
@@ -466,8 +467,8 @@ static int read_all(struct verification *verification, struct ringsum_error *err
 	int result;
 
 	verification->results = calloc(count + 1, sizeof(*verification->results));
-	verification->shards = calloc(checkpoint->manifest.file_count + 1,
-				      sizeof(*verification->shards));
+	verification->shards =
+		calloc(checkpoint->manifest.file_count + 1, sizeof(*verification->shards));
 	if (!wanted || !verification->results || !verification->shards) {
 		result = rsum_error_set(err, RINGSUM_E_NOMEM, "out of memory for the results");
 		goto out;

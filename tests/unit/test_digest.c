@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -403,6 +404,82 @@ static void test_refusing_libcrypto_gives_no_digest(void **state)
 	rsum_sha256_deinit(&stream);
 }
 
+/* ---- memory ------------------------------------------------------------------------------ */
+
+static long allocations_left = -1; /* of libcrypto; negative: as many as it wants */
+
+static bool allocation_granted(void)
+{
+	if (allocations_left < 0)
+		return true;
+	if (allocations_left == 0)
+		return false;
+	allocations_left--;
+	return true;
+}
+
+static void *limited_malloc(size_t size_bytes, const char *file, int line)
+{
+	(void)file;
+	(void)line;
+	return allocation_granted() ? malloc(size_bytes) : NULL;
+}
+
+static void *limited_realloc(void *memory, size_t size_bytes, const char *file, int line)
+{
+	(void)file;
+	(void)line;
+	return allocation_granted() ? realloc(memory, size_bytes) : NULL;
+}
+
+static void limited_free(void *memory, const char *file, int line)
+{
+	(void)file;
+	(void)line;
+	free(memory);
+}
+
+/* Two messages with one stream; true where both digests came, which are then right. */
+static bool two_messages(const struct rsum_digest_impl *impl)
+{
+	uint8_t digest[2][RSUM_SHA256_BYTES], expected[RSUM_SHA256_BYTES];
+	int results[2] = { RINGSUM_E_NOMEM, RINGSUM_E_NOMEM };
+	struct rsum_sha256 stream;
+
+	if (rsum_sha256_init(&stream, impl) == 0) {
+		for (size_t i = 0; i < 2; i++) {
+			struct rsum_sha256_span span = { &stream, data, 100, true };
+
+			rsum_sha256_update(impl, &span, 1);
+			results[i] = rsum_sha256_final(&stream, impl, digest[i]);
+			rsum_sha256_restart(&stream, impl);
+		}
+	}
+	allocations_left = -1;
+	rsum_sha256_deinit(&stream);
+	reference_digest(data, 100, expected);
+	for (size_t i = 0; i < 2; i++) {
+		if (results[i] == 0)
+			assert_memory_equal(digest[i], expected, sizeof(expected));
+	}
+	return results[0] == 0 && results[1] == 0;
+}
+
+static void test_memory_runs_out(void **state)
+{
+	const struct rsum_digest_impl *impl = rsum_digest_impl_get(RINGSUM_DIGEST_LIBCRYPTO);
+	bool enough = false;
+	long granted;
+
+	(void)state;
+	for (granted = 0; !enough && granted < 100; granted++) {
+		allocations_left = granted;
+		enough = two_messages(impl);
+	}
+	assert_true(enough);
+	assert_true(granted > 1);
+}
+
 static void test_deinit_accepts_what_was_never_there(void **state)
 {
 	struct rsum_sha256 stream = { .evp = NULL };
@@ -647,6 +724,7 @@ int main(void)
 		cmocka_unit_test(test_misuse_gives_no_digest),
 		cmocka_unit_test(test_too_long_gives_no_digest),
 		cmocka_unit_test(test_refusing_libcrypto_gives_no_digest),
+		cmocka_unit_test(test_memory_runs_out),
 		cmocka_unit_test(test_deinit_accepts_what_was_never_there),
 		cmocka_unit_test(test_one_message_at_once),
 		cmocka_unit_test(test_broken_kernels_are_found),
@@ -656,5 +734,8 @@ int main(void)
 		cmocka_unit_test(test_hex),
 	};
 
+	/* Only before libcrypto's first allocation. */
+	if (CRYPTO_set_mem_functions(limited_malloc, limited_realloc, limited_free) != 1)
+		return 1;
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);
 }

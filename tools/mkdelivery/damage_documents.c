@@ -5,16 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void say_entry(const struct md_entry *entry)
+static void say_entry(const char *name, const struct md_entry *entry)
 {
-	printf(" tensor=%s file=%s", entry->name, entry->file);
+	printf(" tensor=%s file=%s shard=%s", name, MD_MANIFEST, entry->file);
 }
 
 void md_damage_drop_entry(struct md_damage *damage, char **args)
 {
 	struct md_entry entry = md_entry_find(damage, args[0], "");
 
-	say_entry(&entry);
+	say_entry(entry.name, &entry);
 	json_object_array_del_idx(damage->tensors, entry.index, 1);
 	damage->manifest_changed = true;
 }
@@ -37,7 +37,7 @@ void md_damage_add_entry(struct md_damage *damage, char **args)
 	json_object_object_add(copy, "name", json_object_new_string(args[0]));
 	json_object_array_add(damage->tensors, copy);
 	damage->manifest_changed = true;
-	printf(" tensor=%s file=%s", args[0], entry.file);
+	say_entry(args[0], &entry);
 }
 
 void md_damage_dup_entry(struct md_damage *damage, char **args)
@@ -46,7 +46,7 @@ void md_damage_dup_entry(struct md_damage *damage, char **args)
 
 	json_object_array_add(damage->tensors, entry_copy(&entry));
 	damage->manifest_changed = true;
-	say_entry(&entry);
+	say_entry(entry.name, &entry);
 }
 
 void md_damage_digest(struct md_damage *damage, char **args)
@@ -59,8 +59,8 @@ void md_damage_digest(struct md_damage *damage, char **args)
 		md_die("%s has no promised digest to change", entry.name);
 	hex[7] = hex[7] == '0' ? '1' : '0';
 	md_entry_set_digest(damage, &entry, hex);
-	say_entry(&entry);
-	printf(" promised=%s", hex);
+	/* Found where the bytes are. */
+	printf(" tensor=%s file=%s promised=%s", entry.name, entry.file, hex);
 	free(hex);
 }
 

@@ -191,8 +191,9 @@ static int verify_one(const struct verify_arguments *arguments, const char *path
 
 static const char *verdict_text(int status)
 {
-	return status == COMMAND_OK ? "identical" : status == COMMAND_REFUSED ? "refused"
-									       : "undecided";
+	return status == COMMAND_OK	   ? "identical"
+	       : status == COMMAND_REFUSED ? "refused"
+					   : "undecided";
 }
 
 /* One PATH gives its report; several give one document that holds them. */

@@ -80,8 +80,8 @@ static int multiplier_of(const char *suffix, unsigned long long *multiplier_out)
 		const char *suffix;
 		unsigned shift;
 	} suffixes[] = {
-		{ "", 0 },	{ "K", 10 },   { "k", 10 },   { "KiB", 10 }, { "M", 20 },
-		{ "m", 20 },	{ "MiB", 20 }, { "G", 30 },   { "g", 30 },   { "GiB", 30 },
+		{ "", 0 },   { "K", 10 },   { "k", 10 }, { "KiB", 10 }, { "M", 20 },
+		{ "m", 20 }, { "MiB", 20 }, { "G", 30 }, { "g", 30 },	{ "GiB", 30 },
 	};
 	size_t i;
 

@@ -23,18 +23,20 @@ enum read_option {
 };
 
 /* Rows for a command's table of long options. */
-#define READ_OPTION_ROWS                                                                           \
-	{ "profile", required_argument, NULL, READ_OPTION_PROFILE },                               \
-		{ "manifest", required_argument, NULL, READ_OPTION_MANIFEST },                     \
-		{ "manifest-sha256", required_argument, NULL, READ_OPTION_MANIFEST_SHA256 },       \
-		{ "strict", no_argument, NULL, READ_OPTION_STRICT },                               \
-		{ "threads", required_argument, NULL, READ_OPTION_THREADS },                       \
-		{ "engine", required_argument, NULL, READ_OPTION_ENGINE },                         \
-		{ "direct", required_argument, NULL, READ_OPTION_DIRECT },                         \
-		{ "chunk", required_argument, NULL, READ_OPTION_CHUNK },                           \
-		{ "depth", required_argument, NULL, READ_OPTION_DEPTH },                           \
-		{ "memory", required_argument, NULL, READ_OPTION_MEMORY },                         \
-		{ "digest-impl", required_argument, NULL, READ_OPTION_DIGEST_IMPL }
+#define READ_OPTION_ROWS                                                                     \
+	{ "profile", required_argument, NULL, READ_OPTION_PROFILE },                         \
+		{ "manifest", required_argument, NULL, READ_OPTION_MANIFEST },               \
+		{ "manifest-sha256", required_argument, NULL, READ_OPTION_MANIFEST_SHA256 }, \
+		{ "strict", no_argument, NULL, READ_OPTION_STRICT },                         \
+		{ "threads", required_argument, NULL, READ_OPTION_THREADS },                 \
+		{ "engine", required_argument, NULL, READ_OPTION_ENGINE },                   \
+		{ "direct", required_argument, NULL, READ_OPTION_DIRECT },                   \
+		{ "chunk", required_argument, NULL, READ_OPTION_CHUNK },                     \
+		{ "depth", required_argument, NULL, READ_OPTION_DEPTH },                     \
+		{ "memory", required_argument, NULL, READ_OPTION_MEMORY },                   \
+	{                                                                                    \
+		"digest-impl", required_argument, NULL, READ_OPTION_DIGEST_IMPL              \
+	}
 
 /* The lines of --help for these rows, 80 columns. */
 extern const char read_options_help[];

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ringsum: the table of commands. */
+#include "ringsum.h"
 #include "commands.h"
 #include "output.h"
-#include "ringsum.h"
 
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 struct command {
 	const char *name;
@@ -69,10 +72,29 @@ static int help_on(char *name)
 	return COMMAND_USAGE;
 }
 
+/*
+ * A standard descriptor that was closed by whoever started us must not become a shard's; opened
+ * for reading it still tells whoever writes to it. A reader of our output that went away, or a
+ * limit on file sizes, is an error to report, not a reason to die.
+ */
+static void prepare_process(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDONLY);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd > STDERR_FILENO)
+		close(fd);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+}
+
 int main(int argc, char **argv)
 {
 	const struct command *command;
 
+	prepare_process();
 	if (argc < 2) {
 		fputs(usage, stderr);
 		return COMMAND_USAGE;

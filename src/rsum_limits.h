@@ -3,7 +3,7 @@
 #ifndef RSUM_LIMITS_H
 #define RSUM_LIMITS_H
 
-#define RSUM_LIMIT_HEADER_BYTES UINT64_C(100000000)	   /* as the reference implementation */
+#define RSUM_LIMIT_HEADER_BYTES UINT64_C(100000000)	     /* as the reference implementation */
 #define RSUM_LIMIT_HEADER_DRAFTER_BYTES (UINT64_C(64) << 20) /* as the drafter's loader */
 #define RSUM_LIMIT_MANIFEST_BYTES (UINT64_C(1) << 30)
 #define RSUM_LIMIT_CONFIG_BYTES (UINT64_C(16) << 20)

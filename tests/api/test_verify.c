@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Verification through the public API: on every engine, with every digest, direct and not. */
+#include "delivery.h"
+#include "ringsum.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define SEED UINT64_C(20261201)
+
+struct way {
+	const char *name;
+	struct ringsum_options options;
+};
+
+#define WAY(label, ...)                                               \
+	{                                                             \
+		.name = label, .options = {                           \
+			.size_bytes = sizeof(struct ringsum_options), \
+			.chunk_bytes = 65536,                         \
+			__VA_ARGS__                                   \
+		}                                                     \
+	}
+
+static const struct way ways[] = {
+	WAY("io_uring", .memory_bytes = 1 << 20, .threads = 2),
+	WAY("io_uring, page cache", .direct = RINGSUM_DIRECT_OFF, .threads = 2),
+	WAY("io_uring, one buffer", .memory_bytes = 65536, .threads = 1),
+	WAY("io_uring, libcrypto", .digest = RINGSUM_DIGEST_LIBCRYPTO),
+	WAY("pread", .engine = RINGSUM_ENGINE_PREAD),
+	WAY("pread, page cache, depth 1", .engine = RINGSUM_ENGINE_PREAD,
+	    .direct = RINGSUM_DIRECT_OFF, .depth = 1),
+	WAY("many threads", .memory_bytes = 1 << 20, .threads = 9),
+};
+
+#define WAY_COUNT (sizeof(ways) / sizeof(ways[0]))
+
+static struct delivery delivery;
+static char context[160]; /* what is being tried, for a failure's message */
+
+static int make_delivery(void **state)
+{
+	(void)state;
+	delivery_init(&delivery, NULL);
+	delivery_add_mixture(&delivery, 3, SEED);
+	delivery_write(&delivery, SEED, true);
+	return 0;
+}
+
+static int remove_delivery(void **state)
+{
+	(void)state;
+	delivery_deinit(&delivery);
+	return 0;
+}
+
+static struct ringsum_report *verify(const struct ringsum_options *options, int expected_result)
+{
+	struct ringsum_report *report = NULL;
+	struct ringsum_error err = { 0 };
+	int result = ringsum_verify_path(delivery.root, options, &report, &err);
+
+	if (result != expected_result)
+		fail_msg("%s: result %d, expected %d: %s", context, result, expected_result,
+			 err.message);
+	return report;
+}
+
+static void assert_clean(const struct way *way)
+{
+	struct ringsum_report *report = verify(&way->options, RINGSUM_OK);
+	struct ringsum_totals totals;
+	uint64_t bytes = 0;
+	size_t i;
+
+	ringsum_report_totals(report, &totals);
+	for (i = 0; i < delivery.count; i++)
+		bytes += delivery.tensors[i].size_bytes;
+	assert_int_equal(ringsum_report_verdict(report), RINGSUM_VERDICT_IDENTICAL);
+	assert_int_equal(totals.tensors_promised, delivery.count);
+	assert_int_equal(totals.tensors_identical, delivery.count);
+	assert_int_equal(totals.bytes_proven, bytes);
+	assert_int_equal(totals.findings_total, 0);
+	assert_true(totals.bytes_read >= bytes);
+	ringsum_report_free(report);
+}
+
+/* One deciding finding: digest-mismatch of that tensor; all others are identical. */
+static void assert_refused_tensor(const struct way *way, size_t tensor)
+{
+	struct ringsum_report *report = verify(&way->options, RINGSUM_E_REFUSED);
+	const struct ringsum_finding *finding = ringsum_report_finding_at(report, 0);
+	struct ringsum_totals totals;
+
+	ringsum_report_totals(report, &totals);
+	if (totals.findings_total != 1 || finding->code != RINGSUM_FINDING_DIGEST_MISMATCH ||
+	    strcmp(finding->tensor, delivery.tensors[tensor].name) != 0)
+		fail_msg("%s: %llu findings, the first %s of %s", context,
+			 (unsigned long long)totals.findings_total,
+			 ringsum_finding_code_name(finding->code), finding->tensor);
+	assert_int_equal(totals.tensors_refused, 1);
+	assert_int_equal(totals.tensors_identical, delivery.count - 1);
+	assert_true(finding->has_range);
+	assert_int_equal(finding->begin, delivery.tensors[tensor].begin);
+	assert_int_equal(finding->end,
+			 delivery.tensors[tensor].begin + delivery.tensors[tensor].size_bytes);
+	ringsum_report_free(report);
+}
+
+static void test_clean_is_identical(void **state)
+{
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < WAY_COUNT; i++)
+		assert_clean(&ways[i]);
+}
+
+static void flip_and_check(size_t way, size_t tensor, uint64_t byte, unsigned bit)
+{
+	delivery_flip(&delivery, tensor, byte, bit);
+	snprintf(context, sizeof(context), "%s: %s byte %llu bit %u", ways[way].name,
+		 delivery.tensors[tensor].name, (unsigned long long)byte, bit);
+	assert_refused_tensor(&ways[way], tensor);
+	delivery_flip(&delivery, tensor, byte, bit);
+}
+
+static void test_first_and_last_byte_of_every_tensor(void **state)
+{
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < delivery.count; i++) {
+		if (delivery.tensors[i].size_bytes == 0)
+			continue;
+		flip_and_check(i % WAY_COUNT, i, 0, (unsigned)i % 8);
+		flip_and_check((i + 1) % WAY_COUNT, i, delivery.tensors[i].size_bytes - 1,
+			       (unsigned)(i + 3) % 8);
+	}
+	assert_clean(&ways[0]);
+}
+
+static void test_random_flips(void **state)
+{
+	uint64_t random = SEED;
+	unsigned i;
+
+	(void)state;
+	for (i = 0; i < 400; i++) {
+		size_t tensor = delivery_random(&random) % delivery.count;
+
+		if (delivery.tensors[tensor].size_bytes == 0)
+			continue;
+		flip_and_check(i % WAY_COUNT, tensor,
+			       delivery_random(&random) % delivery.tensors[tensor].size_bytes,
+			       (unsigned)(delivery_random(&random) % 8));
+	}
+	assert_clean(&ways[0]);
+}
+
+static void test_many_flips_are_all_reported(void **state)
+{
+	size_t i, flipped = 0, w;
+
+	(void)state;
+	for (i = 0; i < delivery.count; i += 3)
+		if (delivery.tensors[i].size_bytes > 0)
+			delivery_flip(&delivery, i, delivery.tensors[i].size_bytes / 2, 5);
+	for (w = 0; w < WAY_COUNT; w++) {
+		struct ringsum_report *report = verify(&ways[w].options, RINGSUM_E_REFUSED);
+		size_t finding = 0;
+
+		flipped = 0;
+		for (i = 0; i < delivery.count; i += 3) {
+			if (delivery.tensors[i].size_bytes == 0)
+				continue;
+			flipped++;
+			assert_string_equal(ringsum_report_finding_at(report, finding++)->tensor,
+					    delivery.tensors[i].name);
+		}
+		assert_int_equal(ringsum_report_finding_count(report), flipped);
+		ringsum_report_free(report);
+	}
+	for (i = 0; i < delivery.count; i += 3)
+		if (delivery.tensors[i].size_bytes > 0)
+			delivery_flip(&delivery, i, delivery.tensors[i].size_bytes / 2, 5);
+}
+
+/* A promise about an empty tensor is checked too: its digest can only be that of no bytes. */
+static void test_wrong_digest_of_an_empty_tensor(void **state)
+{
+	static const char empty[] = "e3b0c44298fc1c149afbf4c8996fb924";
+	char path[128], *text, *found;
+	struct ringsum_report *report;
+	long size;
+	FILE *file;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/TENSORS.json", delivery.root);
+	file = fopen(path, "r+");
+	assert_non_null(file);
+	fseek(file, 0, SEEK_END);
+	size = ftell(file);
+	text = calloc(1, (size_t)size + 1);
+	rewind(file);
+	assert_int_equal(fread(text, 1, (size_t)size, file), size);
+	found = strstr(text, empty);
+	assert_non_null(found);
+	fseek(file, found - text, SEEK_SET);
+	fputc('f', file);
+	fclose(file);
+	report = verify(&ways[0].options, RINGSUM_E_REFUSED);
+	assert_int_equal(ringsum_report_finding_at(report, 0)->code,
+			 RINGSUM_FINDING_DIGEST_MISMATCH);
+	assert_string_equal(ringsum_report_finding_at(report, 0)->tensor, "s0.size0");
+	ringsum_report_free(report);
+	free(text);
+	delivery_write(&delivery, SEED, true);
+}
+
+static int cancel_at_once(void *arg, const struct ringsum_progress *progress)
+{
+	(void)arg;
+	(void)progress;
+	return 1;
+}
+
+static void test_cancel(void **state)
+{
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < WAY_COUNT; i++) {
+		struct ringsum_options options = ways[i].options;
+		struct ringsum_report *report;
+
+		options.progress = cancel_at_once;
+		report = verify(&options, RINGSUM_E_CANCELED);
+		assert_non_null(report);
+		assert_int_equal(ringsum_report_verdict(report), RINGSUM_VERDICT_UNDECIDED);
+		ringsum_report_free(report);
+	}
+}
+
+struct meddler {
+	int calls;
+	void (*meddle)(const char *path);
+};
+
+static int meddle_once(void *arg, const struct ringsum_progress *progress)
+{
+	struct meddler *meddler = arg;
+
+	(void)progress;
+	if (meddler->calls++ == 0)
+		meddler->meddle(delivery_shard_path(&delivery, 1));
+	return 0;
+}
+
+static void touch(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	char byte;
+
+	assert_true(fd >= 0);
+	assert_int_equal(pread(fd, &byte, 1, 20), 1);
+	/* A clock tick may hide a write; two names for the file show it for certain. */
+	assert_int_equal(futimens(fd, (struct timespec[]){ { .tv_sec = 1 }, { .tv_sec = 1 } }), 0);
+	close(fd);
+}
+
+static void cut_short(const char *path)
+{
+	assert_int_equal(truncate(path, 100), 0);
+}
+
+static void replace(const char *path)
+{
+	char copy[160];
+	FILE *file;
+
+	snprintf(copy, sizeof(copy), "%s.new", path);
+	file = fopen(copy, "w");
+	assert_non_null(file);
+	fputs("something else", file);
+	fclose(file);
+	assert_int_equal(rename(copy, path), 0);
+}
+
+/* What changes while it is read is never identical, and never blamed on the promise. */
+static void test_changed_during_read(void **state)
+{
+	static void (*const meddlings[])(const char *) = { touch, cut_short, replace };
+	size_t i, w;
+
+	(void)state;
+	for (i = 0; i < sizeof(meddlings) / sizeof(meddlings[0]); i++) {
+		for (w = 0; w < WAY_COUNT; w++) {
+			struct meddler meddler = { .meddle = meddlings[i] };
+			struct ringsum_options options = ways[w].options;
+			struct ringsum_report *report = NULL;
+			int result;
+
+			delivery_write(&delivery, SEED, true);
+			options.progress = meddle_once;
+			options.progress_arg = &meddler;
+			result = ringsum_verify_path(delivery.root, &options, &report, NULL);
+			/*
+			 * Replacing may come after the shard was read through its descriptor; then
+			 * what was read is still what was promised.
+			 */
+			if (meddlings[i] == replace && result == RINGSUM_OK) {
+				ringsum_report_free(report);
+				continue;
+			}
+			if (result != RINGSUM_E_UNDECIDED)
+				fail_msg("%s, meddling %zu: result %d", ways[w].name, i, result);
+			assert_int_equal(ringsum_report_finding_at(report, 0)->code,
+					 RINGSUM_FINDING_CHANGED_DURING_READ);
+			assert_string_equal(ringsum_report_finding_at(report, 0)->file,
+					    "shard-1.safetensors");
+			ringsum_report_free(report);
+		}
+	}
+	delivery_write(&delivery, SEED, true);
+}
+
+static void *verify_handle(void *checkpoint)
+{
+	return ringsum_checkpoint_verify(checkpoint, NULL, NULL) == RINGSUM_OK ? checkpoint : NULL;
+}
+
+static void test_one_handle_in_several_threads(void **state)
+{
+	struct ringsum_checkpoint *checkpoint;
+	struct ringsum_report *report;
+	pthread_t threads[4];
+	void *returned;
+	size_t i;
+
+	(void)state;
+	assert_int_equal(ringsum_checkpoint_open(delivery.root, &ways[0].options, &checkpoint,
+						 &report, NULL),
+			 RINGSUM_OK);
+	assert_int_equal(ringsum_report_verdict(report), RINGSUM_VERDICT_UNDECIDED);
+	for (i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, verify_handle, checkpoint), 0);
+	for (i = 0; i < 4; i++) {
+		assert_int_equal(pthread_join(threads[i], &returned), 0);
+		assert_ptr_equal(returned, checkpoint);
+	}
+	ringsum_checkpoint_close(checkpoint);
+	ringsum_report_free(report);
+}
+
+static void test_tensor_table(void **state)
+{
+	struct ringsum_checkpoint *checkpoint;
+	const struct ringsum_tensor *tensor;
+	size_t i;
+
+	(void)state;
+	assert_int_equal(ringsum_checkpoint_open(delivery.root, NULL, &checkpoint, NULL, NULL),
+			 RINGSUM_OK);
+	assert_int_equal(ringsum_checkpoint_tensor_count(checkpoint), delivery.count);
+	for (i = 0; i < delivery.count; i++) {
+		tensor = ringsum_checkpoint_find(checkpoint, delivery.tensors[i].name);
+		assert_ptr_equal(tensor, ringsum_checkpoint_tensor_at(checkpoint, i));
+		assert_int_equal(tensor->size_bytes, delivery.tensors[i].size_bytes);
+		assert_int_equal(tensor->begin, delivery.tensors[i].begin);
+		assert_int_equal(tensor->rank, delivery.tensors[i].rank);
+		assert_string_equal(ringsum_dtype_name(tensor->dtype), "U8");
+	}
+	assert_null(ringsum_checkpoint_tensor_at(checkpoint, delivery.count));
+	assert_null(ringsum_checkpoint_find(checkpoint, "no such tensor"));
+	ringsum_checkpoint_close(checkpoint);
+}
+
+static void test_open_fails_closed(void **state)
+{
+	struct ringsum_checkpoint *checkpoint = NULL;
+	struct ringsum_report *report = NULL;
+
+	(void)state;
+	assert_int_equal(truncate(delivery_shard_path(&delivery, 2), 3000), 0);
+	assert_int_equal(ringsum_checkpoint_open(delivery.root, NULL, &checkpoint, &report, NULL),
+			 RINGSUM_E_REFUSED);
+	assert_null(checkpoint);
+	assert_non_null(report);
+	assert_int_equal(ringsum_report_finding_at(report, 0)->code,
+			 RINGSUM_FINDING_FILE_TRUNCATED);
+	ringsum_report_free(report);
+	delivery_write(&delivery, SEED, true);
+}
+
+static void test_wrong_options(void **state)
+{
+	static const struct ringsum_options wrong[] = {
+		{ .size_bytes = 0 },
+		{ .size_bytes = sizeof(struct ringsum_options), .threads = 257 },
+		{ .size_bytes = sizeof(struct ringsum_options), .depth = 257 },
+		{ .size_bytes = sizeof(struct ringsum_options), .chunk_bytes = 4096 },
+		{ .size_bytes = sizeof(struct ringsum_options), .chunk_bytes = 1000000 },
+		{ .size_bytes = sizeof(struct ringsum_options), .memory_bytes = 4096 },
+		{ .size_bytes = sizeof(struct ringsum_options), .manifest_sha256 = "abc" },
+		{ .size_bytes = sizeof(struct ringsum_options), .engine = (enum ringsum_engine)9 },
+	};
+	struct {
+		struct ringsum_options options;
+		int more;
+	} longer = { .options = RINGSUM_OPTIONS_INIT };
+	struct ringsum_report *report;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		assert_null(verify(&wrong[i], RINGSUM_E_INVALID));
+	longer.options.size_bytes = sizeof(longer);
+	report = verify(&longer.options, RINGSUM_OK);
+	ringsum_report_free(report);
+	memset((char *)&longer + sizeof(longer.options), 1,
+	       sizeof(longer) - sizeof(longer.options));
+	assert_null(verify(&longer.options, RINGSUM_E_INVALID));
+}
+
+static void test_nothing_there(void **state)
+{
+	char path[128];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/none", delivery.root);
+	assert_int_equal(ringsum_verify_path(path, NULL, NULL, NULL), RINGSUM_E_NOPROMISE);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_equal(ringsum_verify_path(path, NULL, NULL, NULL), RINGSUM_E_NOPROMISE);
+	assert_int_equal(rmdir(path), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_clean_is_identical),
+		cmocka_unit_test(test_first_and_last_byte_of_every_tensor),
+		cmocka_unit_test(test_random_flips),
+		cmocka_unit_test(test_many_flips_are_all_reported),
+		cmocka_unit_test(test_wrong_digest_of_an_empty_tensor),
+		cmocka_unit_test(test_cancel),
+		cmocka_unit_test(test_changed_during_read),
+		cmocka_unit_test(test_one_handle_in_several_threads),
+		cmocka_unit_test(test_tensor_table),
+		cmocka_unit_test(test_open_fails_closed),
+		cmocka_unit_test(test_wrong_options),
+		cmocka_unit_test(test_nothing_there),
+	};
+
+	return cmocka_run_group_tests(tests, make_delivery, remove_delivery);
+}
