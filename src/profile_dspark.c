@@ -1,23 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The profile dspark-exl3: what a DSpark drafter delivery requires of its tensors. The set of
- * names that follows from the config (M2, M3), the manifest's codebook (C5), and the parts of
- * EXL3 linears (E1, E2, and what E3 needs). The set comes from the config, never from the
- * manifest, so that a manifest that lost or gained tensors is caught too.
+ * names that follows from the config (M2, M3), the manifest's codebook (C5), and that every EXL3
+ * linear in it is one. The set comes from the config, never from the manifest, so that a manifest
+ * that lost or gained tensors is caught too.
  */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
 
-#include "dtype.h"
-#include "rsum_limits.h"
+#include "exl3.h"
 #include "profile.h"
+#include "rsum_limits.h"
 
 #define MANIFEST_FILE "TENSORS.json"
-#define MUL1_WORD UINT32_C(0x83DCD12D)
 #define EXTRA_NAME "norm.weight" /* the target's own: allowed, not required */
 #define NAME_BYTES 96		 /* of a required name, or of a linear's prefix */
-#define TILE 16			 /* trellis counts in tiles of 16 x 16 weights */
 
 struct check {
 	const struct rsum_manifest *manifest;
@@ -49,7 +47,7 @@ static bool marker_of(const char *name, uint32_t *word_out)
 
 	if (strcmp(dot ? dot + 1 : name, "mul1") != 0)
 		return false;
-	*word_out = MUL1_WORD;
+	*word_out = RSUM_EXL3_MUL1_WORD;
 	return true;
 }
 
@@ -73,128 +71,6 @@ static void check_codebook(const struct check *check)
 				.actual = actual,
 				.message = "codebook is not the one that the drafter is made for",
 			});
-}
-
-/* ---- EXL3 linears ------------------------------------------------------------------------- */
-
-enum part { PART_TRELLIS, PART_SUH, PART_SVH, PART_MUL1, PART_COUNT };
-
-static const struct {
-	const char *name;
-	enum ringsum_dtype dtype;
-} parts[PART_COUNT] = {
-	[PART_TRELLIS] = { "trellis", RINGSUM_DTYPE_I16 },
-	[PART_SUH] = { "suh", RINGSUM_DTYPE_F16 },
-	[PART_SVH] = { "svh", RINGSUM_DTYPE_F16 },
-	[PART_MUL1] = { "mul1", RINGSUM_DTYPE_I32 },
-};
-
-static void refuse_part(const struct check *check, uint32_t index, const char *expected,
-			const char *actual, const char *message)
-{
-	const struct ringsum_tensor *tensor = &check->manifest->promises[index].tensor;
-
-	check->refused[index] = true;
-	rsum_report_add(check->report, &(struct ringsum_finding){
-					       .code = RINGSUM_FINDING_EXL3_INVALID,
-					       .tensor = tensor->name,
-					       .file = tensor->shard,
-					       .has_range = 1,
-					       .begin = tensor->begin,
-					       .end = tensor->end,
-					       .expected = expected,
-					       .actual = actual,
-					       .message = message,
-				       });
-}
-
-static void refuse_shape(const struct check *check, uint32_t index, const char *expected,
-			 const char *message)
-{
-	const struct ringsum_tensor *tensor = &check->manifest->promises[index].tensor;
-	char actual[128];
-
-	refuse_part(check, index, expected,
-		    rsum_shape_format(tensor->shape, tensor->rank, actual, sizeof(actual)),
-		    message);
-}
-
-static bool trellis_is_good(const struct ringsum_tensor *tensor)
-{
-	return tensor->rank == 3 && tensor->shape[2] > 0 && tensor->shape[2] % TILE == 0;
-}
-
-/* E2: suh has 16 elements for each of the trellis's rows of tiles, svh for each column. */
-static void check_scale(const struct check *check, uint32_t index,
-			const struct ringsum_tensor *trellis, unsigned axis)
-{
-	const struct ringsum_tensor *tensor = &check->manifest->promises[index].tensor;
-	char expected[64] = "[N]";
-	uint64_t length = 0;
-	bool is_known = trellis && trellis->rank == 3, is_good;
-
-	if (is_known && !rsum_mul_u64(trellis->shape[axis], TILE, &length)) {
-		snprintf(expected, sizeof(expected), "[16 x %" PRIu64 "]", trellis->shape[axis]);
-		is_good = false; /* beyond 64 bits: no shape can be that */
-	} else {
-		if (is_known)
-			snprintf(expected, sizeof(expected), "[%" PRIu64 "]", length);
-		is_good = tensor->rank == 1 && (!is_known || tensor->shape[0] == length);
-	}
-	if (!is_good)
-		refuse_shape(check, index, expected,
-			     axis == 0
-				     ? "suh must have 16 elements for each row of the trellis"
-				     : "svh must have 16 elements for each column of the trellis");
-}
-
-/* What E3 needs: a first word to look at. */
-static void check_mul1(const struct check *check, uint32_t index)
-{
-	const struct ringsum_tensor *tensor = &check->manifest->promises[index].tensor;
-	uint64_t bytes = 0;
-
-	if (rsum_shape_bytes(RINGSUM_DTYPE_I32, tensor->shape, tensor->rank, &bytes) !=
-		    RSUM_SHAPE_OK ||
-	    bytes < 4 || tensor->size_bytes < 4)
-		refuse_shape(check, index, "one element or more",
-			     "mul1 has no first word that could be the codebook's marker");
-}
-
-static void check_dtype(const struct check *check, uint32_t index, enum part part)
-{
-	enum ringsum_dtype dtype = check->manifest->promises[index].tensor.dtype;
-
-	if (dtype != parts[part].dtype)
-		refuse_part(check, index, ringsum_dtype_name(parts[part].dtype),
-			    ringsum_dtype_name(dtype),
-			    "this part of an EXL3 linear has a dtype "
-			    "that it cannot have");
-}
-
-/* E1, E2. A part without a usable promise has its finding already and is not looked at. */
-static void check_linear(const struct check *check, const uint32_t found[PART_COUNT])
-{
-	const struct rsum_promise *promises = check->manifest->promises;
-	const struct ringsum_tensor *trellis = NULL;
-
-	for (unsigned part = 0; part < PART_COUNT; part++) {
-		uint32_t index = found[part];
-
-		if (index == RSUM_NAME_INDEX_NONE || !promises[index].is_wellformed)
-			continue;
-		check_dtype(check, index, (enum part)part);
-		if (part == PART_TRELLIS) {
-			trellis = &promises[index].tensor;
-			if (!trellis_is_good(trellis))
-				refuse_shape(check, index, "[in/16, out/16, 16 x K], K at least 1",
-					     "the trellis has a shape that no EXL3 linear has");
-		} else if (part == PART_MUL1) {
-			check_mul1(check, index);
-		} else {
-			check_scale(check, index, trellis, part == PART_SUH ? 0 : 1);
-		}
-	}
 }
 
 /* ---- the required set --------------------------------------------------------------------- */
@@ -238,7 +114,7 @@ RSUM_PRINTF(2, 3)
 static void require_linear(const struct check *check, const char *format, ...)
 {
 	char name[NAME_BYTES];
-	uint32_t found[PART_COUNT];
+	uint32_t found[RSUM_EXL3_PART_COUNT];
 	va_list args;
 	int length, added;
 
@@ -246,14 +122,14 @@ static void require_linear(const struct check *check, const char *format, ...)
 	length = vsnprintf(name, sizeof(name), format, args);
 	va_end(args);
 	RSUM_ASSERT(length > 0 && (size_t)length < sizeof(name));
-	for (unsigned part = 0; part < PART_COUNT; part++) {
+	for (unsigned part = 0; part < RSUM_EXL3_PART_COUNT; part++) {
 		size_t left = sizeof(name) - (size_t)length;
 
-		added = snprintf(name + length, left, ".%s", parts[part].name);
+		added = snprintf(name + length, left, ".%s", rsum_exl3_part_names[part]);
 		RSUM_ASSERT(added > 0 && (size_t)added < left);
 		found[part] = require(check, name);
 	}
-	check_linear(check, found);
+	rsum_exl3_check(check->manifest, found, check->refused, check->report);
 }
 
 static void require_stage(const struct check *check, uint64_t stage, uint64_t experts)
@@ -287,7 +163,7 @@ static void require_stage(const struct check *check, uint64_t stage, uint64_t ex
 /* embed 1, head 4, main_proj 4, main_norm 1, last stage 4; a stage has 7 linears and 16 more. */
 uint64_t rsum_profile_dspark_required_count(uint64_t stages, uint64_t experts)
 {
-	return 14 + stages * (7 * PART_COUNT + 16 + experts * 3 * PART_COUNT);
+	return 14 + stages * (7 * RSUM_EXL3_PART_COUNT + 16 + experts * 3 * RSUM_EXL3_PART_COUNT);
 }
 
 static void require_all(const struct check *check, const struct rsum_drafter_config *config)

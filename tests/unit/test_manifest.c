@@ -353,10 +353,12 @@ static void test_limits(void **state)
 static void test_shard_limit(void **state)
 {
 	char *text = malloc((size_t)RSUM_LIMIT_SHARDS * 40 + 128);
-	char *end = stpcpy(text, "{\"tensors\": [");
 	struct parsed parsed;
+	char *end;
 
 	(void)state;
+	assert_non_null(text);
+	end = stpcpy(text, "{\"tensors\": [");
 	for (unsigned i = 0; i <= RSUM_LIMIT_SHARDS; i++)
 		end += sprintf(end, "%s{\"destination_file\": \"f%u\"}", i ? "," : "", i);
 	stpcpy(end, "]}");
