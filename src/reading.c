@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Wants become a plan, the pipeline reads it, and every result is weighed. */
+#include "reading.h"
+
+#include "error.h"
+#include "pipeline.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Where the file system does not say: no common device asks for more. */
+#define USUAL_ALIGNMENT 4096
+
+/* What one pass knows of a shard. */
+struct shard_pass {
+	bool is_changed; /* it was not the same file throughout */
+	bool was_direct; /* some of it was read with O_DIRECT */
+	bool was_buffered;
+};
+
+struct pass {
+	struct rsum_reading *reading;
+	struct ringsum_checkpoint *checkpoint;
+	struct shard_pass *shards;
+	struct rsum_range_result *results; /* by want */
+	struct rsum_range_result *second;  /* by want; NULL where nothing was read twice */
+	bool is_second;
+	uint64_t bytes_total;
+};
+
+static const struct ringsum_tensor *tensor_of(const struct pass *pass, size_t want)
+{
+	uint32_t promise = pass->reading->wants[want].promise;
+
+	return &pass->checkpoint->manifest.promises[promise].tensor;
+}
+
+static uint32_t shard_of(const struct pass *pass, size_t want)
+{
+	return pass->checkpoint->manifest.promises[pass->reading->wants[want].promise].file_index;
+}
+
+/* ---- shards for the pipeline ------------------------------------------------------------- */
+
+/* The alignment that a direct read of this file needs, or 0 where there is no direct I/O. */
+static uint32_t direct_alignment(const struct rsum_file_identity *identity, uint32_t chunk_bytes)
+{
+	uint32_t alignment = USUAL_ALIGNMENT;
+
+	if (identity->direct_is_known) {
+		if (identity->direct_offset_alignment == 0)
+			return 0;
+		alignment = RSUM_MAX(alignment, identity->direct_offset_alignment);
+		alignment = RSUM_MAX(alignment, identity->direct_memory_alignment);
+	}
+	if ((alignment & (alignment - 1)) != 0 || chunk_bytes % alignment != 0)
+		return 0;
+	return alignment;
+}
+
+static int set_direct(const struct ringsum_options *options, struct rsum_pipeline_file *file,
+		      const struct rsum_file_identity *identity)
+{
+	uint32_t alignment = direct_alignment(identity, options->chunk_bytes);
+	int flags;
+
+	file->alignment = USUAL_ALIGNMENT;
+	if (options->direct == RINGSUM_DIRECT_OFF)
+		return 0;
+	flags = fcntl(file->fd, F_GETFL);
+	if (alignment != 0 && flags >= 0 && fcntl(file->fd, F_SETFL, flags | O_DIRECT) == 0) {
+		file->alignment = alignment;
+		file->is_direct = true;
+		return 0;
+	}
+	return options->direct == RINGSUM_DIRECT_REQUIRE ? -EOPNOTSUPP : 0;
+}
+
+static int open_shard(void *arg, uint32_t shard_index, struct rsum_pipeline_file *file_out)
+{
+	struct pass *pass = arg;
+	struct rsum_shard *shard = &pass->checkpoint->shards[shard_index];
+	struct rsum_pipeline_file file = { 0 };
+	struct rsum_file_identity identity;
+	struct rsum_refusal refusal;
+	int os_errno = 0, result;
+
+	switch (rsum_confine_open(&pass->checkpoint->root, shard->name, &file.fd, &identity,
+				  &os_errno, &refusal)) {
+	case RSUM_CONFINE_OK:
+		break;
+	case RSUM_CONFINE_REFUSED:
+		/* It was there when its header was read. */
+		pass->shards[shard_index].is_changed = true;
+		return -ESTALE;
+	case RSUM_CONFINE_UNREADABLE:
+	default:
+		return os_errno ? -os_errno : -EIO;
+	}
+	if (!rsum_file_identity_equal(&identity, &shard->identity)) {
+		pass->shards[shard_index].is_changed = true;
+		close(file.fd);
+		return -ESTALE;
+	}
+	file.size_bytes = identity.size_bytes;
+	result = set_direct(&pass->checkpoint->options.given, &file, &identity);
+	if (result < 0) {
+		close(file.fd);
+		return result;
+	}
+	/* A second reading from the page cache would only repeat the first. */
+	if (!file.is_direct && pass->is_second)
+		(void)posix_fadvise(file.fd, 0, 0, POSIX_FADV_DONTNEED);
+	*file_out = file;
+	return 0;
+}
+
+static void close_shard(void *arg, uint32_t shard_index, const struct rsum_pipeline_file *file)
+{
+	struct pass *pass = arg;
+	struct shard_pass *shard = &pass->shards[shard_index];
+	struct rsum_file_identity identity;
+
+	if (rsum_file_identify(file->fd, &identity) < 0 ||
+	    !rsum_file_identity_equal(&identity, &pass->checkpoint->shards[shard_index].identity))
+		shard->is_changed = true;
+	if (file->is_direct)
+		shard->was_direct = true;
+	else
+		shard->was_buffered = true;
+	close(file->fd);
+}
+
+/* ---- reading ------------------------------------------------------------------------------- */
+
+static int on_progress(void *arg, uint64_t bytes_done)
+{
+	struct pass *pass = arg;
+	const struct ringsum_options *options = &pass->checkpoint->options.given;
+	const struct ringsum_progress progress = {
+		.bytes_total = pass->bytes_total,
+		.bytes_done = bytes_done,
+		.tensors_total = pass->reading->want_count,
+		.findings_count = pass->reading->report->totals.findings_total,
+	};
+
+	return options->progress(options->progress_arg, &progress);
+}
+
+/* Reads the wants that `is_wanted` picks (NULL: all) and fills `results`, by want. */
+static int read_wants(struct pass *pass, const bool *is_wanted, struct rsum_range_result *results,
+		      struct rsum_pipeline_outcome *outcome, struct ringsum_error *err)
+{
+	const struct rsum_options *options = &pass->checkpoint->options;
+	const struct rsum_pipeline_setup setup = {
+		.engine = options->given.engine,
+		.direct = options->given.direct,
+		.chunk_bytes = options->given.chunk_bytes,
+		.memory_bytes = options->given.memory_bytes,
+		.depth = options->given.depth,
+		.threads = options->given.threads,
+		.impl = options->digest_impl,
+		.files = { .arg = pass, .open = open_shard, .close = close_shard },
+		.progress = options->given.progress ? on_progress : NULL,
+		.progress_arg = pass,
+	};
+	const struct rsum_plan_shape shape = {
+		.chunk_bytes = setup.chunk_bytes,
+		.stream_count = setup.threads * rsum_digest_impl_width(setup.impl),
+	};
+	struct rsum_range *ranges;
+	struct rsum_plan plan = { 0 };
+	size_t range_count = 0, i;
+	int result;
+
+	ranges = calloc(pass->reading->want_count + 1, sizeof(*ranges));
+	if (!ranges)
+		return rsum_error_set(err, RINGSUM_E_NOMEM, "out of memory for the plan");
+	for (i = 0; i < pass->reading->want_count; i++) {
+		const struct ringsum_tensor *tensor = tensor_of(pass, i);
+
+		if ((is_wanted && !is_wanted[i]) || tensor->size_bytes == 0)
+			continue;
+		ranges[range_count++] = (struct rsum_range){
+			.begin = tensor->begin,
+			.end = tensor->end,
+			.shard = shard_of(pass, i),
+			.id = (uint32_t)i,
+			.destination = pass->reading->wants[i].destination,
+		};
+	}
+	result = rsum_plan_build(ranges, range_count, &shape, &plan);
+	if (result == RINGSUM_OK) {
+		pass->bytes_total = plan.bytes_total;
+		result = rsum_pipeline_run(&setup, &plan, results, pass->reading->want_count,
+					   outcome, err);
+	} else {
+		(void)rsum_error_set(err, result, "no plan for reading could be made");
+	}
+	rsum_plan_deinit(&plan);
+	free(ranges);
+	return result;
+}
+
+/* An empty tensor has nothing to read, and a digest all the same. */
+static int hash_empty(struct pass *pass)
+{
+	size_t i;
+
+	for (i = 0; i < pass->reading->want_count; i++) {
+		struct rsum_range_result *result = &pass->results[i];
+
+		if (tensor_of(pass, i)->size_bytes != 0)
+			continue;
+		if (rsum_sha256_of("", 0, result->digest) != RINGSUM_OK)
+			return RINGSUM_E_NOMEM;
+		result->is_hashed = true;
+		result->error = 0;
+	}
+	return RINGSUM_OK;
+}
+
+static bool digest_is(const struct rsum_range_result *result,
+		      const uint8_t digest[RSUM_SHA256_BYTES])
+{
+	return result->is_hashed && memcmp(result->digest, digest, RSUM_SHA256_BYTES) == 0;
+}
+
+static bool digest_differs(const struct pass *pass, size_t want)
+{
+	return pass->results[want].is_hashed &&
+	       !digest_is(&pass->results[want], tensor_of(pass, want)->digest_sha256);
+}
+
+static void count_outcome(struct pass *pass, const struct rsum_pipeline_outcome *outcome)
+{
+	struct ringsum_totals *totals = &pass->reading->report->totals;
+
+	totals->bytes_read += outcome->bytes_read;
+	totals->elapsed_seconds += (double)outcome->elapsed_ns / 1e9;
+}
+
+/* Every difference is read once more through fresh requests. */
+static int read_differences_again(struct pass *pass, struct ringsum_error *err)
+{
+	size_t count = pass->reading->want_count, differences = 0, i;
+	struct rsum_pipeline_outcome outcome;
+	bool *is_wanted = calloc(count + 1, sizeof(*is_wanted));
+	int result = RINGSUM_E_NOMEM;
+
+	if (!is_wanted)
+		goto out;
+	for (i = 0; i < count; i++) {
+		is_wanted[i] = digest_differs(pass, i);
+		differences += is_wanted[i];
+	}
+	result = RINGSUM_OK;
+	if (differences == 0)
+		goto out;
+	pass->second = calloc(count, sizeof(*pass->second));
+	if (!pass->second) {
+		result = RINGSUM_E_NOMEM;
+		goto out;
+	}
+	pass->is_second = true;
+	result = read_wants(pass, is_wanted, pass->second, &outcome, err);
+	count_outcome(pass, &outcome);
+	/* A promise of no bytes cannot be misread: its first digest is as good as a second. */
+	for (i = 0; i < count; i++)
+		if (is_wanted[i] && tensor_of(pass, i)->size_bytes == 0)
+			pass->second[i] = pass->results[i];
+out:
+	if (result == RINGSUM_E_NOMEM)
+		(void)rsum_error_set(err, result, "out of memory for a second reading");
+	free(is_wanted);
+	return result;
+}
+
+/* ---- weighing -------------------------------------------------------------------------------- */
+
+static void add_finding(struct ringsum_report *report, enum ringsum_finding_code code,
+			enum ringsum_severity severity, const struct ringsum_tensor *tensor,
+			const char *expected, const char *actual, const char *message)
+{
+	struct ringsum_finding finding = {
+		.code = code,
+		.severity = severity,
+		.tensor = tensor->name,
+		.file = tensor->shard,
+		.has_range = 1,
+		.begin = tensor->begin,
+		.end = tensor->end,
+		.expected = expected,
+		.actual = actual,
+		.message = message,
+	};
+
+	rsum_report_add(report, &finding);
+}
+
+static enum rsum_promise_status weigh_unread(struct pass *pass, size_t want)
+{
+	const struct rsum_range_result *result = &pass->results[want];
+	const struct ringsum_tensor *tensor = tensor_of(pass, want);
+	char message[224], offset[64];
+
+	if (result->error == -ECANCELED)
+		return RSUM_PROMISE_UNDECIDED; /* not reached; the report is not complete */
+	snprintf(offset, sizeof(offset), "at byte %llu of the shard",
+		 (unsigned long long)result->error_offset);
+	if (result->error == -ENODATA)
+		snprintf(message, sizeof(message),
+			 "the shard ended early when read %s, though its size says otherwise",
+			 offset);
+	else if (result->error == -EOPNOTSUPP || result->error == -EINVAL)
+		snprintf(message, sizeof(message),
+			 "direct I/O was required and the file refuses it (%s %s)",
+			 strerror(-result->error), offset);
+	else
+		snprintf(message, sizeof(message), "could not be read %s: %s", offset,
+			 strerror(-result->error));
+	add_finding(pass->reading->report, RINGSUM_FINDING_READ_ERROR, RINGSUM_SEVERITY_UNDECIDED,
+		    tensor, NULL, NULL, message);
+	return RSUM_PROMISE_UNDECIDED;
+}
+
+/* The first reading differed from the promise: what does the second say? */
+static enum rsum_promise_status weigh_difference(struct pass *pass, size_t want)
+{
+	const struct ringsum_tensor *tensor = tensor_of(pass, want);
+	const struct rsum_range_result *second = pass->second ? &pass->second[want] : NULL;
+	struct ringsum_report *report = pass->reading->report;
+	char expected[65], actual[65];
+
+	rsum_hex_encode_digest(tensor->digest_sha256, expected);
+	rsum_hex_encode_digest(pass->results[want].digest, actual);
+	if (!second || !second->is_hashed) {
+		add_finding(report, RINGSUM_FINDING_READ_ERROR, RINGSUM_SEVERITY_UNDECIDED, tensor,
+			    expected, actual,
+			    "the bytes differ from the promise, and a second reading to be sure of "
+			    "it failed; verify again");
+		return RSUM_PROMISE_UNDECIDED;
+	}
+	if (digest_is(second, pass->results[want].digest)) {
+		add_finding(report, RINGSUM_FINDING_DIGEST_MISMATCH, RINGSUM_SEVERITY_REFUSE,
+			    tensor, expected, actual,
+			    "the bytes on disk are not the bytes promised, in two readings alike; "
+			    "fetch this range again");
+		return RSUM_PROMISE_REFUSED;
+	}
+	if (!digest_is(second, tensor->digest_sha256)) {
+		add_finding(report, RINGSUM_FINDING_UNSTABLE_READ, RINGSUM_SEVERITY_UNDECIDED,
+			    tensor, expected, actual,
+			    "two readings differed from the promise and from each other; check the "
+			    "disk, its cable and the memory");
+		return RSUM_PROMISE_UNDECIDED;
+	}
+	add_finding(report, RINGSUM_FINDING_UNSTABLE_READ,
+		    pass->reading->accepts_second_reading ? RINGSUM_SEVERITY_NOTE
+							  : RINGSUM_SEVERITY_UNDECIDED,
+		    tensor, expected, actual,
+		    "the first reading differed, the second was as promised: the storage answers "
+		    "differently twice; check the disk, its cable and the memory");
+	return pass->reading->accepts_second_reading ? RSUM_PROMISE_IDENTICAL
+						     : RSUM_PROMISE_UNDECIDED;
+}
+
+bool rsum_marker_is_right(const struct rsum_profile *profile, const struct ringsum_tensor *tensor,
+			  const uint8_t head[4], struct ringsum_report *report)
+{
+	uint32_t wanted, found;
+	char expected[16], actual[16];
+
+	if (!profile->marker_of || !profile->marker_of(tensor->name, &wanted))
+		return true;
+	found = (uint32_t)head[0] | (uint32_t)head[1] << 8 | (uint32_t)head[2] << 16 |
+		(uint32_t)head[3] << 24;
+	if (tensor->size_bytes >= sizeof(found) && found == wanted)
+		return true;
+	snprintf(expected, sizeof(expected), "0x%08X", wanted);
+	snprintf(actual, sizeof(actual), "0x%08X", found);
+	add_finding(report, RINGSUM_FINDING_EXL3_INVALID, RINGSUM_SEVERITY_REFUSE, tensor, expected,
+		    actual, "the marker is not that of the mul1 codebook");
+	return false;
+}
+
+static enum rsum_promise_status weigh(struct pass *pass, size_t want)
+{
+	const struct ringsum_tensor *tensor = tensor_of(pass, want);
+	const struct rsum_range_result *proven = &pass->results[want];
+	enum rsum_promise_status status = RSUM_PROMISE_IDENTICAL;
+
+	if (pass->shards[shard_of(pass, want)].is_changed)
+		return RSUM_PROMISE_UNDECIDED; /* the shard has its finding */
+	if (!proven->is_hashed)
+		return weigh_unread(pass, want);
+	if (digest_differs(pass, want)) {
+		status = weigh_difference(pass, want);
+		if (status != RSUM_PROMISE_IDENTICAL)
+			return status;
+		proven = &pass->second[want];
+	}
+	/* Rule E3, on bytes that are as promised: the promise may be of another codebook. */
+	RSUM_ASSERT(digest_is(proven, tensor->digest_sha256));
+	if (!rsum_marker_is_right(pass->checkpoint->profile, tensor, proven->head,
+				  pass->reading->report))
+		return RSUM_PROMISE_REFUSED;
+	return status;
+}
+
+static void report_changed_shards(struct pass *pass)
+{
+	const struct ringsum_checkpoint *checkpoint = pass->checkpoint;
+	struct rsum_refusal refusal;
+	size_t i;
+
+	for (i = 0; i < checkpoint->manifest.file_count; i++) {
+		if (!pass->shards[i].is_changed)
+			continue;
+		(void)rsum_refusal_set(&refusal, RINGSUM_FINDING_CHANGED_DURING_READ,
+				       "the shard was changed or replaced while it was verified; "
+				       "wait until nothing writes to it and verify again");
+		rsum_report_add_refusal(pass->reading->report, &refusal, NULL,
+					checkpoint->shards[i].name);
+	}
+}
+
+static void record_facts(struct pass *pass, const struct rsum_pipeline_outcome *outcome)
+{
+	struct ringsum_report *report = pass->reading->report;
+	struct rsum_report_facts *facts = &report->facts;
+	size_t i;
+
+	facts->chunk_bytes = outcome->chunk_bytes;
+	if (!outcome->engine)
+		return;
+	facts->engine = outcome->engine;
+	facts->buffer_pages = outcome->page_kind;
+	facts->depth = outcome->depth;
+	facts->threads = outcome->threads;
+	if (outcome->engine_reason[0])
+		rsum_report_set_text(report, &facts->engine_reason, outcome->engine_reason);
+	facts->limited_by = outcome->starved_ns * 2 > outcome->elapsed_ns ? "hash" : "disk";
+	facts->files_direct = facts->files_buffered = 0;
+	for (i = 0; i < pass->checkpoint->manifest.file_count; i++) {
+		facts->files_direct += pass->shards[i].was_direct && !pass->shards[i].was_buffered;
+		facts->files_buffered += pass->shards[i].was_buffered;
+	}
+}
+
+static int read_all(struct pass *pass, struct ringsum_error *err)
+{
+	struct rsum_pipeline_outcome outcome = { 0 };
+	int result;
+
+	pass->results = calloc(pass->reading->want_count + 1, sizeof(*pass->results));
+	pass->shards = calloc(pass->checkpoint->manifest.file_count + 1, sizeof(*pass->shards));
+	if (!pass->results || !pass->shards)
+		return rsum_error_set(err, RINGSUM_E_NOMEM, "out of memory for the results");
+	result = read_wants(pass, NULL, pass->results, &outcome, err);
+	count_outcome(pass, &outcome);
+	record_facts(pass, &outcome);
+	if (result == RINGSUM_OK && hash_empty(pass) != RINGSUM_OK)
+		result = rsum_error_set(err, RINGSUM_E_NOMEM, "out of memory for a digest");
+	if (result == RINGSUM_OK)
+		result = read_differences_again(pass, err);
+	return result;
+}
+
+int rsum_reading_run(struct rsum_reading *reading, struct ringsum_error *err)
+{
+	struct pass pass = { .reading = reading, .checkpoint = reading->checkpoint };
+	size_t i;
+	int result;
+
+	for (i = 0; i < reading->want_count; i++)
+		reading->wants[i].status = RSUM_PROMISE_UNDECIDED;
+	result = read_all(&pass, err);
+	if (pass.results && pass.shards) {
+		report_changed_shards(&pass);
+		for (i = 0; i < reading->want_count; i++)
+			reading->wants[i].status = weigh(&pass, i);
+	}
+	free(pass.shards);
+	free(pass.results);
+	free(pass.second);
+	return result;
+}
