@@ -342,6 +342,139 @@ const struct ringsum_tensor *ringsum_checkpoint_find(const struct ringsum_checkp
 /* Closes a checkpoint; NULL is fine. No call may be running on it. */
 void ringsum_checkpoint_close(struct ringsum_checkpoint *checkpoint);
 
+/* ---- loads: proven bytes in the caller's memory ------------------------------------------- */
+
+/* One tensor to load. Zero what you do not set. */
+struct ringsum_load {
+	const struct ringsum_tensor *tensor; /* of this checkpoint */
+	void *destination;		     /* any memory; may be NULL where the tensor is empty */
+	size_t destination_bytes; /* at least tensor->size_bytes; what is beyond stays untouched */
+	int status;		  /* out: RINGSUM_OK, _E_REFUSED, _E_UNDECIDED or _E_CANCELED */
+	uint64_t reserved[2];	  /* must be zero */
+};
+
+/*
+ * Reads tensors into the caller's memory and proves them in the same pass: the bytes hashed are
+ * the bytes delivered, in the checkpoint's own dtype, unchanged. Needs no earlier verify.
+ * loads: any tensors in any order, the same one twice where you want it twice; many in one call
+ * are much faster than many calls. A destination whose tensor is not identical is zeroed
+ * (destination[0, size_bytes)) and its status says why; the others are delivered all the same.
+ * The direct path: where destination and the tensor's offset in its shard are congruent modulo
+ * ringsum_checkpoint_alignment (destination % alignment == tensor->begin % alignment), direct
+ * reads land in the destination itself; otherwise bytes are hashed and copied piece by piece
+ * while they are in the processor's cache. ringsum_block_alloc gives such destinations.
+ * Ownership: destinations stay the caller's; nobody else may touch them during the call. Where
+ * report_out is not NULL the caller frees *report_out; it speaks of the loaded tensors alone and
+ * is given with every result but RINGSUM_E_INVALID and RINGSUM_E_NOMEM.
+ * Returns: RINGSUM_OK where all are proven. RINGSUM_E_REFUSED: at least one differs.
+ * RINGSUM_E_UNDECIDED: at least one could not be read, none differs. RINGSUM_E_CANCELED: the
+ * progress callback asked to stop; what was proven by then is delivered. RINGSUM_E_INVALID,
+ * before anything is read: a tensor of another checkpoint, a destination that is too small, that
+ * is NULL, or that overlaps another. RINGSUM_E_NOMEM: no destination was touched.
+ * Threads: several may load from one handle at once. Blocking: until all is read.
+ */
+RINGSUM_MUST_CHECK int ringsum_checkpoint_load(struct ringsum_checkpoint *checkpoint,
+					       struct ringsum_load *loads, size_t load_count,
+					       struct ringsum_report **report_out,
+					       struct ringsum_error *err);
+
+/*
+ * The alignment in bytes (a power of two, at least 4,096) that destinations and offsets should
+ * have in common for direct reads. Threads: any. Blocking: none.
+ */
+size_t ringsum_checkpoint_alignment(const struct ringsum_checkpoint *checkpoint);
+
+/*
+ * Allocates one block for all `loads` (whose tensors are set) and sets each destination and
+ * destination_bytes in it, so that direct reads are possible: tensors that are neighbours in a
+ * shard are neighbours in the block. The block begins at 2 MiB and asks for huge pages.
+ * Ownership: free *block_out with ringsum_block_free and the same size; not with free().
+ * Returns: RINGSUM_E_INVALID for a tensor of another checkpoint; RINGSUM_E_NOMEM.
+ * Threads: any. Blocking: none, pages come on first use.
+ */
+RINGSUM_MUST_CHECK int ringsum_block_alloc(const struct ringsum_checkpoint *checkpoint,
+					   struct ringsum_load *loads, size_t load_count,
+					   void **block_out, size_t *block_bytes_out,
+					   struct ringsum_error *err);
+
+/* Gives a block back; NULL is fine. */
+void ringsum_block_free(void *block, size_t block_bytes);
+
+/* ---- EXL3 linears and the drafter's numbers ------------------------------------------------ */
+
+/* The parts of an EXL3 linear. Ownership: the checkpoint's. */
+struct ringsum_exl3 {
+	const struct ringsum_tensor *trellis; /* I16 [in/16, out/16, 16 x k] */
+	const struct ringsum_tensor *suh;     /* F16 [in] */
+	const struct ringsum_tensor *svh;     /* F16 [out] */
+	const struct ringsum_tensor *mul1;    /* I32, its bytes read and proven by this call */
+	uint64_t in_features;
+	uint64_t out_features;
+	uint64_t k; /* bits of a weight */
+};
+
+/*
+ * Gives the parts of the linear `prefix` ("mtp.0.attn.wq_a") after checking that they are one
+ * (rules E1 and E2) and that the marker mul1, read and proven now, is that of the codebook (E3).
+ * The other parts' bytes are proven when they are loaded.
+ * Returns: RINGSUM_E_NOTFOUND: a part is not promised. RINGSUM_E_REFUSED: a rule is broken, or
+ * the marker is not what was promised. RINGSUM_E_UNDECIDED: the marker could not be read.
+ * Threads: any. Blocking: one small read.
+ */
+RINGSUM_MUST_CHECK int ringsum_checkpoint_exl3(struct ringsum_checkpoint *checkpoint,
+					       const char *prefix, struct ringsum_exl3 *out,
+					       struct ringsum_error *err);
+
+/* The numbers of config.json that a drafter depends on. Key names of config.json beside them. */
+struct ringsum_drafter_shape {
+	size_t size_bytes;	  /* set it to sizeof(struct ringsum_drafter_shape) beforehand */
+	uint64_t hidden;	  /* hidden_size */
+	uint64_t vocab;		  /* vocab_size */
+	uint64_t n_heads;	  /* num_attention_heads */
+	uint64_t head_dim;	  /* head_dim */
+	uint64_t rope_dim;	  /* qk_rope_head_dim */
+	uint64_t q_lora;	  /* q_lora_rank */
+	uint64_t o_lora;	  /* o_lora_rank */
+	uint64_t o_groups;	  /* o_groups */
+	uint64_t inter;		  /* moe_intermediate_size */
+	uint64_t n_experts;	  /* dspark_n_routed_experts */
+	uint64_t top_k;		  /* dspark_num_experts_per_tok */
+	uint64_t n_stages;	  /* num_nextn_predict_layers */
+	uint64_t n_target_layers; /* num_hidden_layers */
+	uint64_t window;	  /* sliding_window */
+	uint64_t block;		  /* dspark_block_size */
+	uint64_t noise_token;	  /* dspark_noise_token_id */
+	uint64_t markov_rank;	  /* dspark_markov_rank */
+	uint64_t hc_mult;	  /* hc_mult */
+	uint64_t hc_iters;	  /* hc_sinkhorn_iters */
+	double hc_eps;		  /* hc_eps */
+	double rms_eps;		  /* rms_norm_eps */
+	double swiglu_limit;	  /* swiglu_limit */
+	double route_scale;	  /* routed_scaling_factor */
+	double rope_theta;	  /* rope_theta */
+	const uint64_t *taps;	  /* dspark_target_layer_ids; the checkpoint's */
+	size_t tap_count;
+	uint64_t head_k; /* quantization_config.exl3_moe.head_k */
+};
+
+/*
+ * Fills *out from the checkpoint's config.json, as far as out->size_bytes reaches.
+ * Returns: RINGSUM_E_NOTFOUND where the profile is not dspark-exl3; RINGSUM_E_INVALID for a
+ * size_bytes that is none. Ownership: taps is the checkpoint's. Threads: any. Blocking: none.
+ */
+RINGSUM_MUST_CHECK int ringsum_checkpoint_drafter_shape(const struct ringsum_checkpoint *checkpoint,
+							struct ringsum_drafter_shape *out,
+							struct ringsum_error *err);
+
+/*
+ * One row of the drafter's table of K (quantization_config.exl3_moe.dense.drafter), in the
+ * config's order. Returns RINGSUM_E_NOTFOUND past its end and where the profile is not
+ * dspark-exl3. Ownership: *name_out is the checkpoint's. Threads: any. Blocking: none.
+ */
+RINGSUM_MUST_CHECK int ringsum_checkpoint_drafter_k(const struct ringsum_checkpoint *checkpoint,
+						    size_t index, const char **name_out,
+						    int64_t *k_out);
+
 /* ---- inspection: what is in a shard or a directory, with no promise needed ---------------- */
 
 struct ringsum_inspection;
