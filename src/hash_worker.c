@@ -20,6 +20,7 @@ struct rsum_hash_crew {
 	struct rsum_hash_lane *lanes;
 	unsigned lane_count;
 	unsigned width; /* lanes that one worker advances side by side */
+	bool is_hashing_off;
 	pthread_t *threads;
 	unsigned thread_count;
 	/* Guarded by lock. */
@@ -34,19 +35,11 @@ struct rsum_hash_crew {
 	uint64_t hashed_bytes;
 };
 
-/* A worker's hold on one lane: its current buffer and the run of bytes being hashed. */
-struct hold {
-	struct rsum_hash_lane *lane;
-	struct rsum_buffer *buffer;
-	bool has_span;
-	size_t span_bytes; /* of the span when it began, at lane->position */
-};
-
 struct worker {
 	struct rsum_hash_crew *crew;
-	struct hold holds[RSUM_SHA256_WIDTH_MAX];
-	struct rsum_sha256_span spans[RSUM_SHA256_WIDTH_MAX]; /* of the hold of the same index */
-	unsigned hold_count;
+	struct rsum_hash_lane *lanes[RSUM_SHA256_WIDTH_MAX];
+	struct rsum_sha256_span spans[RSUM_SHA256_WIDTH_MAX]; /* of the lane of the same index */
+	unsigned lane_count;
 	uint64_t hashed_bytes; /* since the last hand-off */
 };
 
@@ -99,13 +92,12 @@ static uint8_t *copy_target(const struct rsum_range *range, uint64_t position, c
 }
 
 /*
- * Brings the next run of bytes of the hold's buffer to be hashed. False where the buffer has
+ * Brings the next run of bytes of the lane's buffer to be hashed. False where the buffer has
  * nothing more: it ends, or what is left of it belongs to no range of the lane.
  */
-static bool next_span(struct rsum_hash_crew *crew, struct hold *hold, struct rsum_sha256_span *span)
+static bool next_span(struct rsum_hash_crew *crew, struct rsum_hash_lane *lane)
 {
-	struct rsum_hash_lane *lane = hold->lane;
-	const struct rsum_buffer *buffer = hold->buffer;
+	const struct rsum_buffer *buffer = lane->buffer;
 	uint64_t buffer_end = buffer->offset + buffer->expected;
 	const struct rsum_range *range;
 
@@ -120,6 +112,8 @@ static bool next_span(struct rsum_hash_crew *crew, struct hold *hold, struct rsu
 			return false;
 		if (buffer->error)
 			fail_range(lane, result, buffer->error, buffer->offset);
+		else if (crew->is_hashing_off)
+			fail_range(lane, result, -ECANCELED, range->begin);
 		if (lane->is_skipping) {
 			lane->position = run_end;
 			if (run_end == range->end)
@@ -127,41 +121,39 @@ static bool next_span(struct rsum_hash_crew *crew, struct hold *hold, struct rsu
 			continue;
 		}
 		data = buffer->data + (position - buffer->offset);
-		hold->span_bytes = (size_t)(run_end - position);
+		lane->span_bytes = (size_t)(run_end - position);
 		if (copy_target(range, position, data))
-			hold->span_bytes = RSUM_MIN(hold->span_bytes, COPY_PIECE_BYTES);
+			lane->span_bytes = RSUM_MIN(lane->span_bytes, COPY_PIECE_BYTES);
 		if (position == range->begin)
 			rsum_sha256_restart(&lane->stream, crew->impl);
-		keep_head(result, position - range->begin, data, hold->span_bytes);
+		keep_head(result, position - range->begin, data, lane->span_bytes);
 		lane->position = position;
-		*span = (struct rsum_sha256_span){
+		lane->span = (struct rsum_sha256_span){
 			.stream = &lane->stream,
 			.data = data,
-			.size_bytes = hold->span_bytes,
-			.ends_message = position + hold->span_bytes == range->end,
+			.size_bytes = lane->span_bytes,
+			.ends_message = position + lane->span_bytes == range->end,
 		};
-		hold->has_span = true;
+		lane->has_span = true;
 		return true;
 	}
 	return false;
 }
 
-static void finish_span(struct worker *worker, struct hold *hold,
-			const struct rsum_sha256_span *span)
+static void finish_span(struct worker *worker, struct rsum_hash_lane *lane)
 {
 	struct rsum_hash_crew *crew = worker->crew;
-	struct rsum_hash_lane *lane = hold->lane;
 	const struct rsum_range *range = current_range(crew, lane);
 	struct rsum_range_result *result = &crew->results[range->id];
-	const uint8_t *data = hold->buffer->data + (lane->position - hold->buffer->offset);
+	const uint8_t *data = lane->buffer->data + (lane->position - lane->buffer->offset);
 	uint8_t *target = copy_target(range, lane->position, data);
 
 	if (target)
-		memcpy(target, data, hold->span_bytes);
-	lane->position += hold->span_bytes;
-	worker->hashed_bytes += hold->span_bytes;
-	hold->has_span = false;
-	if (!span->ends_message)
+		memcpy(target, data, lane->span_bytes);
+	lane->position += lane->span_bytes;
+	worker->hashed_bytes += lane->span_bytes;
+	lane->has_span = false;
+	if (!lane->span.ends_message)
 		return;
 	if (rsum_sha256_final(&lane->stream, crew->impl, result->digest) == 0)
 		result->is_hashed = true;
@@ -170,21 +162,29 @@ static void finish_span(struct worker *worker, struct hold *hold,
 	finish_range(lane);
 }
 
-/* Hashes until one of the held buffers has nothing more to give. */
+/* Hashes the held lanes side by side until the buffer of one of them has nothing more to give. */
 static void hash_until_exhausted(struct worker *worker)
 {
 	struct rsum_hash_crew *crew = worker->crew;
+	bool is_exhausted = false;
 	unsigned i;
 
 	for (;;) {
-		for (i = 0; i < worker->hold_count; i++)
-			if (!worker->holds[i].has_span &&
-			    !next_span(crew, &worker->holds[i], &worker->spans[i]))
-				return;
-		rsum_sha256_advance(crew->impl, worker->spans, worker->hold_count);
-		for (i = 0; i < worker->hold_count; i++)
+		for (i = 0; i < worker->lane_count; i++) {
+			struct rsum_hash_lane *lane = worker->lanes[i];
+
+			if (!lane->has_span && !next_span(crew, lane))
+				is_exhausted = true;
+			worker->spans[i] = lane->span;
+		}
+		if (is_exhausted)
+			return;
+		rsum_sha256_advance(crew->impl, worker->spans, worker->lane_count);
+		for (i = 0; i < worker->lane_count; i++) {
+			worker->lanes[i]->span = worker->spans[i];
 			if (rsum_sha256_span_done(&worker->spans[i]))
-				finish_span(worker, &worker->holds[i], &worker->spans[i]);
+				finish_span(worker, worker->lanes[i]);
+		}
 	}
 }
 
@@ -192,7 +192,6 @@ static void hash_until_exhausted(struct worker *worker)
 
 static void enqueue_lane(struct rsum_hash_crew *crew, struct rsum_hash_lane *lane)
 {
-	RSUM_ASSERT(lane->state == RSUM_LANE_WAITING && lane->head->state == RSUM_BUFFER_READY);
 	lane->state = RSUM_LANE_QUEUED;
 	lane->next = NULL;
 	if (crew->queue_tail)
@@ -218,71 +217,78 @@ static struct rsum_hash_lane *dequeue_lane(struct rsum_hash_crew *crew)
 	return lane;
 }
 
-/* The lane's next buffer where it was read, moved from the lane to the worker. */
-static struct rsum_buffer *take_buffer(struct rsum_hash_lane *lane)
+/* Moves the lane's next buffer from reading to hashing, where it was read. */
+static bool take_buffer(struct rsum_hash_lane *lane)
 {
 	struct rsum_buffer *buffer = lane->head;
 
+	RSUM_ASSERT(!lane->buffer);
 	if (!buffer || buffer->state != RSUM_BUFFER_READY)
-		return NULL;
+		return false;
 	lane->head = buffer->next;
 	if (!lane->head)
 		lane->tail = NULL;
 	buffer->next = NULL;
 	buffer->state = RSUM_BUFFER_HASHING;
-	return buffer;
+	lane->buffer = buffer;
+	return true;
 }
 
-static void give_back(struct rsum_hash_crew *crew, struct rsum_buffer *buffer)
+static void give_back_buffer(struct rsum_hash_crew *crew, struct rsum_hash_lane *lane)
 {
-	buffer->next = crew->hashed_list;
-	crew->hashed_list = buffer;
+	lane->buffer->next = crew->hashed_list;
+	crew->hashed_list = lane->buffer;
+	lane->buffer = NULL;
 	pthread_cond_signal(&crew->hashed);
 }
 
 /* Gives back exhausted buffers; a lane goes on with its next buffer, or is let go. */
-static void renew_holds(struct worker *worker)
+static void renew_lanes(struct worker *worker)
 {
 	struct rsum_hash_crew *crew = worker->crew;
 	unsigned i = 0;
 
 	crew->hashed_bytes += worker->hashed_bytes;
 	worker->hashed_bytes = 0;
-	while (i < worker->hold_count) {
-		struct hold *hold = &worker->holds[i];
-		struct rsum_hash_lane *lane = hold->lane;
+	while (i < worker->lane_count) {
+		struct rsum_hash_lane *lane = worker->lanes[i];
 
-		if (hold->has_span || next_span(crew, hold, &worker->spans[i])) {
+		if (lane->has_span || next_span(crew, lane)) {
 			i++;
 			continue;
 		}
-		give_back(crew, hold->buffer);
-		hold->buffer = take_buffer(lane);
-		if (hold->buffer)
+		give_back_buffer(crew, lane);
+		if (take_buffer(lane))
 			continue;
 		lane->state = current_range(crew, lane) ? RSUM_LANE_WAITING : RSUM_LANE_DONE;
-		worker->hold_count--;
-		worker->holds[i] = worker->holds[worker->hold_count];
-		worker->spans[i] = worker->spans[worker->hold_count];
+		worker->lanes[i] = worker->lanes[--worker->lane_count];
 	}
 }
 
 static void take_lanes(struct worker *worker)
 {
 	struct rsum_hash_crew *crew = worker->crew;
+	struct rsum_hash_lane *lane;
 
-	while (worker->hold_count < crew->width) {
-		struct rsum_hash_lane *lane = dequeue_lane(crew);
-
-		if (!lane)
-			return;
-		worker->holds[worker->hold_count] = (struct hold){
-			.lane = lane,
-			.buffer = take_buffer(lane),
-		};
-		RSUM_ASSERT(worker->holds[worker->hold_count].buffer);
-		worker->hold_count++;
+	while (worker->lane_count < crew->width && (lane = dequeue_lane(crew)) != NULL) {
+		if (!lane->buffer)
+			RSUM_ASSERT(take_buffer(lane));
+		worker->lanes[worker->lane_count++] = lane;
 	}
+}
+
+/* Lanes that lack company wait for it where whoever finds enough of them takes them. */
+static void put_lanes_back(struct worker *worker)
+{
+	while (worker->lane_count > 0)
+		enqueue_lane(worker->crew, worker->lanes[--worker->lane_count]);
+}
+
+static bool has_company(const struct rsum_hash_crew *crew, const struct worker *worker)
+{
+	unsigned count = worker->lane_count + crew->queued_count;
+
+	return count >= crew->width || (crew->is_pressed && count > 0);
 }
 
 static void *work(void *crew_ptr)
@@ -292,18 +298,18 @@ static void *work(void *crew_ptr)
 
 	pthread_mutex_lock(&crew->lock);
 	for (;;) {
-		renew_holds(&worker);
-		if (worker.hold_count > 0 || crew->queued_count >= crew->width || crew->is_pressed)
+		renew_lanes(&worker);
+		if (has_company(crew, &worker)) {
 			take_lanes(&worker);
-		if (worker.hold_count > 0) {
 			pthread_mutex_unlock(&crew->lock);
 			hash_until_exhausted(&worker);
 			pthread_mutex_lock(&crew->lock);
-		} else if (crew->is_stopping) {
-			break;
-		} else {
-			pthread_cond_wait(&crew->work, &crew->lock);
+			continue;
 		}
+		put_lanes_back(&worker);
+		if (crew->is_stopping)
+			break;
+		pthread_cond_wait(&crew->work, &crew->lock);
 	}
 	pthread_mutex_unlock(&crew->lock);
 	return NULL;
@@ -324,7 +330,7 @@ unsigned rsum_hash_crew_threads(const struct rsum_hash_crew *crew)
 
 void rsum_hash_lane_open(struct rsum_hash_lane *lane, const struct rsum_lane *plan)
 {
-	RSUM_ASSERT(lane->state == RSUM_LANE_CLOSED && !lane->head);
+	RSUM_ASSERT(lane->state == RSUM_LANE_CLOSED && !lane->head && !lane->buffer);
 	lane->plan = plan;
 	lane->next_range = plan->first_range;
 	lane->position = 0;
@@ -434,6 +440,7 @@ int rsum_hash_crew_start(const struct rsum_hash_setup *setup, struct rsum_hash_c
 	crew->ranges = setup->ranges;
 	crew->results = setup->results;
 	crew->width = rsum_digest_impl_width(setup->impl);
+	crew->is_hashing_off = setup->is_hashing_off;
 	pthread_mutex_init(&crew->lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);

@@ -26,7 +26,7 @@ struct rsum_range_result {
 enum rsum_lane_state {
 	RSUM_LANE_CLOSED,
 	RSUM_LANE_WAITING, /* its next buffer is not read yet */
-	RSUM_LANE_QUEUED,  /* its next buffer is ready and no worker has it */
+	RSUM_LANE_QUEUED,  /* there are bytes of it to hash and no worker has it */
 	RSUM_LANE_HELD,	   /* by a worker */
 	RSUM_LANE_DONE,	   /* every range is accounted for */
 };
@@ -39,8 +39,12 @@ struct rsum_hash_lane {
 	enum rsum_lane_state state;
 	struct rsum_buffer *head, *tail; /* in the order of the file */
 	struct rsum_hash_lane *next;	 /* in the crew's queue */
-	/* Of the worker that holds it. */
+	/* Of the worker that holds it, or of the queue. */
+	struct rsum_buffer *buffer; /* the one being hashed, or NULL */
 	struct rsum_sha256 stream;
+	struct rsum_sha256_span span; /* what is left of the current run of bytes */
+	bool has_span;
+	size_t span_bytes;   /* of the run when it began, at `position` */
 	uint32_t next_range; /* in the plan's ranges */
 	uint64_t position;   /* in the shard: the next byte to look at */
 	bool is_skipping;    /* the rest of the current range is of no use */
@@ -54,6 +58,7 @@ struct rsum_hash_setup {
 	struct rsum_range_result *results; /* by range id */
 	unsigned thread_count;
 	unsigned lane_count; /* lanes that can be open at the same time */
+	bool is_hashing_off; /* buffers only pass through, and no range is ever hashed */
 };
 
 /* Starts the threads. Returns 0, RINGSUM_E_NOMEM, or RINGSUM_E_IO where no thread starts. */

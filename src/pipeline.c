@@ -507,6 +507,7 @@ static int start_crew(struct pipeline *p, struct ringsum_error *err)
 		.ranges = p->plan->ranges,
 		.results = p->results,
 		.thread_count = p->setup->threads,
+		.is_hashing_off = p->setup->is_hashing_off,
 		.lane_count = p->lane_capacity,
 	};
 	int result = rsum_hash_crew_start(&setup, &p->crew);

@@ -39,6 +39,8 @@ struct rsum_pipeline_setup {
 	unsigned depth;
 	unsigned threads;
 	const struct rsum_digest_impl *impl;
+	/* To measure reading alone: every range ends with -ECANCELED, or with a read's error. */
+	bool is_hashing_off;
 	struct rsum_pipeline_files files;
 	/* Called at most 20 times a second with the bytes hashed; non-zero cancels. May be NULL. */
 	int (*progress)(void *arg, uint64_t bytes_done);

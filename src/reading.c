@@ -162,6 +162,7 @@ static int read_wants(struct pass *pass, const bool *is_wanted, struct rsum_rang
 		.depth = options->given.depth,
 		.threads = options->given.threads,
 		.impl = options->digest_impl,
+		.is_hashing_off = pass->reading->is_hashing_off,
 		.files = { .arg = pass, .open = open_shard, .close = close_shard },
 		.progress = options->given.progress ? on_progress : NULL,
 		.progress_arg = pass,

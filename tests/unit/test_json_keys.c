@@ -107,9 +107,9 @@ static unsigned random_below(struct writer *writer, unsigned bound)
 /* A key is spelled plainly or with an escape. */
 static void write_key(struct writer *writer, unsigned key)
 {
-	const char *format = random_below(writer, 4) ? "\"key%u\":" : "\"\\u006bey%u\":";
+	const char *letter = random_below(writer, 4) ? "k" : "\\u006b";
 
-	writer->used += (size_t)sprintf(writer->text + writer->used, format, key);
+	writer->used += (size_t)sprintf(writer->text + writer->used, "\"%sey%u\":", letter, key);
 }
 
 static void write_value(struct writer *writer, unsigned depth)
