@@ -45,7 +45,9 @@ static int locate(const char *path, const struct rsum_options *options, struct l
 
 	if (stat(path, &status) != 0)
 		return rsum_error_set_errno(err, RINGSUM_E_NOPROMISE, errno,
-					    "%s cannot be looked at", path);
+					    "%.300s: expected a directory with %s, or a manifest "
+					    "file",
+					    path, MANIFEST_FILE);
 	out->manifest_path = options->given.manifest_path;
 	if (S_ISDIR(status.st_mode)) {
 		out->root_path = strdup(path);
@@ -175,7 +177,11 @@ static int read_manifest(struct ringsum_checkpoint *checkpoint, const struct loc
 		return RINGSUM_OK;
 	}
 	result = rsum_manifest_parse(text, size_bytes, name, &checkpoint->manifest, report);
-	return result == RINGSUM_E_REFUSED ? RINGSUM_OK : result;
+	if (result != RINGSUM_E_REFUSED)
+		return result;
+	/* Left there, an empty list would be blamed for every name that the profile requires. */
+	rsum_manifest_deinit(&checkpoint->manifest);
+	return RINGSUM_OK;
 }
 
 /* Reads one of the profile's own files; *text_out stays NULL where it has its finding. */

@@ -189,7 +189,8 @@ static bool copy_facts(struct ringsum_report *copy, const struct rsum_report_fac
 	copy->facts = *facts;
 	return keep_text(copy, &copy->facts.root, facts->root) &&
 	       keep_text(copy, &copy->facts.manifest_path, facts->manifest_path) &&
-	       keep_text(copy, &copy->facts.engine_reason, facts->engine_reason);
+	       keep_text(copy, &copy->facts.engine_reason, facts->engine_reason) &&
+	       keep_text(copy, &copy->facts.error, facts->error);
 }
 
 struct ringsum_report *rsum_report_clone(const struct ringsum_report *report)

@@ -29,6 +29,7 @@ struct rsum_report_facts {
 	const char *digest_impl; /* "sha-ni-x3", "sha-ni-x2" or "libcrypto" */
 	uint32_t threads;
 	const char *limited_by; /* "disk", "hash" or NULL where unknown */
+	const char *error; /* owned; why nothing could be checked, or NULL */
 };
 
 struct ringsum_report {

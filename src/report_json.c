@@ -42,6 +42,7 @@ static void append_head(struct rsum_text *text, const struct ringsum_report *rep
 	rsum_json_put_text(&object, "verdict", verdict_word(report));
 	rsum_json_put_text(&object, "root", report->facts.root);
 	rsum_json_put_text(&object, "profile", report->facts.profile);
+	rsum_json_put_text(&object, "error", report->facts.error);
 	rsum_json_append_without_end(text, &object);
 }
 

@@ -343,7 +343,7 @@ static void append_findings(struct rsum_text *text, const struct ringsum_report 
 
 static void append_subject(struct rsum_text *text, const struct rsum_report_facts *facts)
 {
-	if (!facts->root && !facts->manifest_path)
+	if (facts->error || (!facts->root && !facts->manifest_path))
 		return;
 	rsum_text_append(text, "checked: ", 9);
 	rsum_text_append_escaped(text, facts->root ? facts->root : ".");
@@ -440,6 +440,12 @@ static void append_summary(struct rsum_text *text, const struct ringsum_report *
 	const struct ringsum_totals *totals = &report->totals;
 	enum ringsum_verdict verdict = ringsum_report_verdict(report);
 
+	if (report->facts.error) {
+		rsum_text_append(text, "undecided: ", 11);
+		rsum_text_append_escaped(text, report->facts.error);
+		rsum_text_append(text, "\n", 1);
+		return;
+	}
 	if (verdict == RINGSUM_VERDICT_IDENTICAL) {
 		rsum_text_append(text, "identical: ", 11);
 		append_counted(text, totals->tensors_identical, "tensor");

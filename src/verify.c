@@ -117,14 +117,33 @@ RSUM_PUBLIC int ringsum_checkpoint_verify(struct ringsum_checkpoint *checkpoint,
 	return result;
 }
 
+/* Where there is nothing to verify there is still something to report. */
+static void report_failure(const char *path, const struct ringsum_error *reason,
+			   struct ringsum_report **report_out)
+{
+	struct ringsum_report *report = rsum_report_new();
+
+	if (!report)
+		return;
+	rsum_report_set_text(report, &report->facts.root, path);
+	rsum_report_set_text(report, &report->facts.error, reason->message);
+	*report_out = report;
+}
+
 RSUM_PUBLIC int ringsum_verify_path(const char *path, const struct ringsum_options *options,
 				    struct ringsum_report **report_out, struct ringsum_error *err)
 {
 	struct ringsum_checkpoint *checkpoint = NULL;
-	int result = rsum_checkpoint_prepare(path, options, &checkpoint, err);
+	struct ringsum_error reason = { 0 };
+	int result = rsum_checkpoint_prepare(path, options, &checkpoint, &reason);
 
-	if (result != RINGSUM_OK)
+	if (result != RINGSUM_OK) {
+		if (err)
+			*err = reason;
+		if (report_out && (result == RINGSUM_E_NOPROMISE || result == RINGSUM_E_IO))
+			report_failure(path, &reason, report_out);
 		return result;
+	}
 	result = ringsum_checkpoint_verify(checkpoint, report_out, err);
 	ringsum_checkpoint_close(checkpoint);
 	return result;

@@ -179,6 +179,7 @@ static int verify_one(const struct verify_arguments *arguments, const char *path
 	int is_json_only = arguments->json && strcmp(arguments->json, "-") == 0;
 
 	if (!report || result == RINGSUM_E_NOPROMISE || result == RINGSUM_E_IO)
+		/* A diagnostic, not a result. */
 		fprintf(stderr, "ringsum verify: %s\n",
 			err.message[0] ? err.message : ringsum_result_text(result));
 	else if (!is_json_only && !(arguments->is_quiet && status == COMMAND_OK))
