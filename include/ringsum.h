@@ -119,18 +119,18 @@ enum ringsum_direct {
 };
 
 enum ringsum_digest_impl {
-	RINGSUM_DIGEST_AUTO = 0,  /* the fastest that this processor has */
-	RINGSUM_DIGEST_LIBCRYPTO, /* one stream at a time through libcrypto's EVP */
-	RINGSUM_DIGEST_SHANI_X2,  /* two interleaved streams; needs SHA-NI */
-	RINGSUM_DIGEST_SHANI_X3,  /* three interleaved streams; needs SHA-NI */
+	RINGSUM_DIGEST_AUTO = 0,   /* the fastest that this processor has */
+	RINGSUM_DIGEST_LIBCRYPTO,  /* one stream at a time through libcrypto's EVP */
+	RINGSUM_DIGEST_SHANI_X2,   /* two interleaved streams; needs SHA-NI */
+	RINGSUM_DIGEST_SHANI_X3,   /* three interleaved streams; needs SHA-NI */
+	RINGSUM_DIGEST_AVX512_X16, /* up to 16 streams in vectors; needs AVX-512 F, BW and VL */
 };
 
 struct ringsum_progress {
 	uint64_t bytes_total;	 /* bytes of all promised ranges that will be hashed */
 	uint64_t bytes_done;	 /* bytes hashed so far */
-	uint64_t tensors_total;	 /* promised tensors */
-	uint64_t tensors_done;	 /* tensors whose digest is known */
-	uint64_t findings_count; /* findings so far */
+	uint64_t tensors_total;	 /* promised tensors; of a load, those asked for */
+	uint64_t findings_count; /* deciding findings so far; those of digests come at the end */
 };
 
 /*
@@ -158,10 +158,22 @@ struct ringsum_options {
 	void *progress_arg;		 /* handed to `progress` */
 };
 
-#define RINGSUM_OPTIONS_INIT                                 \
-	{                                                    \
-		.size_bytes = sizeof(struct ringsum_options) \
+#ifdef __cplusplus
+/* All zero but size_bytes; C++ before C++20 has no initializer that says so. */
+#define RINGSUM_INIT(tag)                         \
+	([] {                                     \
+		struct tag value = tag();         \
+		value.size_bytes = sizeof(value); \
+		return value;                     \
+	}())
+#else
+#define RINGSUM_INIT(tag)                        \
+	{                                        \
+		.size_bytes = sizeof(struct tag) \
 	}
+#endif
+
+#define RINGSUM_OPTIONS_INIT RINGSUM_INIT(ringsum_options)
 
 /* ---- reports ---------------------------------------------------------------------------- */
 
@@ -257,8 +269,8 @@ RINGSUM_MUST_CHECK int ringsum_report_to_json(const struct ringsum_report *repor
 					      struct ringsum_error *err);
 
 /*
- * The report as text for a person: a line per finding, then the summary line. Control
- * characters and invalid UTF-8 in names are shown escaped.
+ * The report as text for a person: what was checked, a line per finding, then the summary.
+ * Control characters and invalid UTF-8 in names are shown escaped.
  * Ownership: the caller frees *text_out with ringsum_free. Errors: RINGSUM_E_NOMEM.
  */
 RINGSUM_MUST_CHECK int ringsum_report_to_text(const struct ringsum_report *report, char **text_out,
@@ -322,7 +334,8 @@ RINGSUM_MUST_CHECK int ringsum_checkpoint_verify(struct ringsum_checkpoint *chec
 
 /*
  * Open, verify and close in one: what fails at opening does not hide what the digests tell, so
- * this is the call for a complete list of findings. Parameters and results as for the two.
+ * this is the call for a complete list of findings. Parameters and results as for the two. A
+ * report is given with RINGSUM_E_NOPROMISE and RINGSUM_E_IO too: undecided, with the reason.
  */
 RINGSUM_MUST_CHECK int ringsum_verify_path(const char *path, const struct ringsum_options *options,
 					   struct ringsum_report **report_out,
@@ -474,6 +487,85 @@ RINGSUM_MUST_CHECK int ringsum_checkpoint_drafter_shape(const struct ringsum_che
 RINGSUM_MUST_CHECK int ringsum_checkpoint_drafter_k(const struct ringsum_checkpoint *checkpoint,
 						    size_t index, const char **name_out,
 						    int64_t *k_out);
+
+/* ---- benchmark: what limits this host -------------------------------------------------------- */
+
+/* One kind of pass over the sample. */
+struct ringsum_bench_rate {
+	uint64_t bytes_per_second; /* median of the rounds; 0: not measured */
+	uint64_t cpu_us_per_gb;	   /* processor time, user and system, for 10^9 bytes */
+};
+
+/* What holds verification back, as far as the measurements tell. */
+enum ringsum_bench_limit {
+	RINGSUM_BENCH_LIMIT_UNKNOWN = 0, /* too little was measured to say */
+	RINGSUM_BENCH_LIMIT_DISK,	 /* hashing keeps up with reading */
+	RINGSUM_BENCH_LIMIT_DEPTH,	 /* the disk gives more with more reads in flight */
+	RINGSUM_BENCH_LIMIT_HASH,	 /* hashing on all threads is slower than reading */
+	RINGSUM_BENCH_LIMIT_TENSOR,	 /* one tensor, hashed serially, outlasts all others */
+	RINGSUM_BENCH_LIMIT_PROCESSORS,	 /* reading and hashing compete for the processors */
+};
+
+/* "disk" and so on; "unknown" for a value out of range. Ownership: static. */
+const char *ringsum_bench_limit_name(enum ringsum_bench_limit limit);
+
+/* Rates are bytes in a second; strings are static. Set it up with RINGSUM_BENCH_RESULT_INIT. */
+struct ringsum_bench_result {
+	size_t size_bytes;		  /* sizeof(struct ringsum_bench_result) */
+	uint64_t bytes_promised;	  /* of the whole checkpoint */
+	uint64_t bytes_sampled;		  /* of the tensors that each pass reads */
+	uint64_t bytes_loaded;		  /* of the sample, as much as there was memory for */
+	uint64_t bytes_largest;		  /* of the largest tensor */
+	uint64_t open_us;		  /* manifest, config and headers */
+	struct ringsum_bench_rate read;	  /* the same reads with hashing off */
+	struct ringsum_bench_rate deeper; /* the same with `deeper_depth` reads in flight */
+	struct ringsum_bench_rate verify;
+	struct ringsum_bench_rate wider; /* verify with wider_threads; where it could help */
+	struct ringsum_bench_rate load;
+	uint64_t hash_core[8]; /* one core, from memory, by enum ringsum_digest_impl; [0] unused */
+	uint64_t hash_stream;  /* one stream alone, as of a tensor that has no company */
+	uint64_t hash_all;     /* all threads at once */
+	unsigned processors;
+	unsigned threads;
+	unsigned wider_threads; /* 0: not tried */
+	unsigned depth;
+	unsigned deeper_depth; /* 0: not tried */
+	uint32_t chunk_bytes;
+	uint64_t memory_bytes;
+	uint64_t deeper_memory_bytes;
+	const char *engine;	    /* "io_uring" or "pread" */
+	const char *pages;	    /* of the buffers: "huge", "transparent-huge" or "small" */
+	const char *digest;	    /* the implementation in use */
+	int is_direct;		    /* every shard was read with O_DIRECT */
+	int dropped_caches;	    /* the system's page cache was dropped beforehand */
+	uint64_t tensors_differing; /* most that one pass found not as promised */
+	enum ringsum_bench_limit limit;
+	char conclusion[512]; /* one sentence: what limits this host and what would help */
+};
+
+#define RINGSUM_BENCH_RESULT_INIT RINGSUM_INIT(ringsum_bench_result)
+
+/*
+ * Measures on the checkpoint at `path` what reading, hashing, verifying and loading come to. Each
+ * pass reads at most 4 GiB (a single larger tensor more), for at most two seconds. Cold: with
+ * direct I/O; the page cache is dropped beforehand where the process has the right to and there
+ * are 64 MiB or more, and the shards' own pages are given up with POSIX_FADV_DONTNEED. Proves
+ * nothing about the whole.
+ * options: NULL means all defaults; `progress` is called, to cancel.
+ * Ownership: result is the caller's; untouched on failure.
+ * Returns: what ringsum_checkpoint_open returns; RINGSUM_E_UNDECIDED also where a read failed;
+ * RINGSUM_E_CANCELED; RINGSUM_E_INVALID for a result whose size_bytes is not this header's.
+ * Threads: any, but others disturb the figures. Blocking: seconds, at most about half a minute.
+ */
+RINGSUM_MUST_CHECK int ringsum_bench(const char *path, const struct ringsum_options *options,
+				     struct ringsum_bench_result *result,
+				     struct ringsum_error *err);
+
+/* As for ringsum_report_to_json (schema ringsum-bench/1) and ringsum_report_to_text. */
+RINGSUM_MUST_CHECK int ringsum_bench_to_json(const struct ringsum_bench_result *result,
+					     char **json_out, struct ringsum_error *err);
+RINGSUM_MUST_CHECK int ringsum_bench_to_text(const struct ringsum_bench_result *result,
+					     char **text_out, struct ringsum_error *err);
 
 /* ---- inspection: what is in a shard or a directory, with no promise needed ---------------- */
 

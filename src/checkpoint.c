@@ -16,7 +16,8 @@
 struct location {
 	char *root_path;	   /* owned */
 	const char *manifest_path; /* as the caller gave it; NULL: MANIFEST_FILE in the root */
-	const char *manifest_name; /* below the root, or NULL where it lies elsewhere */
+	const char *manifest_name; /* below the root, or NULL where it was named otherwise */
+	bool path_is_manifest;	   /* a file was given where a directory is usual */
 };
 
 static char *directory_of(const char *path)
@@ -43,11 +44,15 @@ static int locate(const char *path, const struct rsum_options *options, struct l
 {
 	struct stat status;
 
-	if (stat(path, &status) != 0)
-		return rsum_error_set_errno(err, RINGSUM_E_NOPROMISE, errno,
-					    "%.300s: expected a directory with %s, or a manifest "
-					    "file",
-					    path, MANIFEST_FILE);
+	if (stat(path, &status) != 0) {
+		if (errno != ENOENT)
+			return rsum_error_set_errno(err, RINGSUM_E_NOPROMISE, errno,
+						    "cannot look at %.300s", path);
+		return rsum_error_set(err, RINGSUM_E_NOPROMISE,
+				      "%.300s is not there; expected a checkpoint's directory or "
+				      "its manifest file",
+				      path);
+	}
 	out->manifest_path = options->given.manifest_path;
 	if (S_ISDIR(status.st_mode)) {
 		out->root_path = strdup(path);
@@ -58,10 +63,11 @@ static int locate(const char *path, const struct rsum_options *options, struct l
 		if (!out->manifest_path) {
 			out->manifest_path = path;
 			out->manifest_name = name_of(path);
+			out->path_is_manifest = true;
 		}
 	} else {
 		return rsum_error_set(err, RINGSUM_E_NOPROMISE,
-				      "%s is neither a directory nor a manifest file", path);
+				      "%.300s is neither a directory nor a manifest file", path);
 	}
 	if (!out->root_path)
 		return rsum_error_set(err, RINGSUM_E_NOMEM, "out of memory");
@@ -125,6 +131,19 @@ static bool manifest_is_pinned(struct ringsum_checkpoint *checkpoint, const char
 	return false;
 }
 
+static int report_no_manifest(const struct ringsum_checkpoint *checkpoint,
+			      const struct location *location, struct ringsum_error *err)
+{
+	if (location->manifest_path)
+		return rsum_error_set(err, RINGSUM_E_NOPROMISE, "there is no manifest %.300s%s",
+				      location->manifest_path,
+				      location->path_is_manifest ? "" : " (named with --manifest)");
+	return rsum_error_set(err, RINGSUM_E_NOPROMISE,
+			      "%.300s holds no promise: looked for %s there; name a manifest with "
+			      "--manifest",
+			      checkpoint->root_path, MANIFEST_FILE);
+}
+
 /*
  * Opens, hashes and parses the manifest. Returns 0 (the report says where it is unusable),
  * RINGSUM_E_NOPROMISE, RINGSUM_E_NOMEM or RINGSUM_E_UNDECIDED for a digest that failed.
@@ -136,7 +155,6 @@ static int read_manifest(struct ringsum_checkpoint *checkpoint, const struct loc
 	const char *name =
 		location->manifest_name ? location->manifest_name : location->manifest_path;
 	uint8_t digest[RSUM_SHA256_BYTES];
-	struct rsum_file_identity identity;
 	enum rsum_confine_result opened;
 	struct rsum_refusal refusal;
 	int fd, os_errno = 0, result;
@@ -145,16 +163,14 @@ static int read_manifest(struct ringsum_checkpoint *checkpoint, const struct loc
 
 	/* What the caller names may lie anywhere; what we look for stays inside the root. */
 	if (location->manifest_path)
-		opened = rsum_confine_open_given(location->manifest_path, &fd, &identity, &os_errno,
+		opened = rsum_confine_open_given(location->manifest_path, &fd,
+						 &checkpoint->manifest_identity, &os_errno,
 						 &refusal);
 	else
-		opened = rsum_confine_open(&checkpoint->root, name, &fd, &identity, &os_errno,
-					   &refusal);
+		opened = rsum_confine_open(&checkpoint->root, name, &fd,
+					   &checkpoint->manifest_identity, &os_errno, &refusal);
 	if (opened == RSUM_CONFINE_REFUSED && refusal.code == RINGSUM_FINDING_FILE_MISSING)
-		return rsum_error_set(err, RINGSUM_E_NOPROMISE,
-				      "%s holds no promise: looked for %s there; name a manifest "
-				      "with --manifest",
-				      checkpoint->root_path, name);
+		return report_no_manifest(checkpoint, location, err);
 	if (opened != RSUM_CONFINE_OK) {
 		rsum_report_add_refusal(report, &refusal, NULL, name);
 		return RINGSUM_OK;
@@ -179,6 +195,8 @@ static int read_manifest(struct ringsum_checkpoint *checkpoint, const struct loc
 	result = rsum_manifest_parse(text, size_bytes, name, &checkpoint->manifest, report);
 	if (result != RINGSUM_E_REFUSED)
 		return result;
+	if (location->path_is_manifest)
+		rsum_report_advise(report, "name the checkpoint's directory, or its manifest file");
 	/* Left there, an empty list would be blamed for every name that the profile requires. */
 	rsum_manifest_deinit(&checkpoint->manifest);
 	return RINGSUM_OK;
@@ -270,6 +288,7 @@ static int prepare(struct ringsum_checkpoint *checkpoint, const struct location 
 	int result;
 
 	rsum_report_set_text(report, &report->facts.root, checkpoint->root_path);
+	report->facts.is_strict = checkpoint->options.given.strict != 0;
 	report->facts.digest_impl = rsum_digest_impl_name(checkpoint->options.digest_impl);
 	result = rsum_root_open(checkpoint->root_path, &checkpoint->root);
 	if (result < 0)
@@ -287,7 +306,9 @@ static int prepare(struct ringsum_checkpoint *checkpoint, const struct location 
 	report->facts.profile = checkpoint->profile->name;
 	result = check_profile(checkpoint);
 	if (result == RINGSUM_OK)
-		result = rsum_shards_check(checkpoint, location->manifest_name);
+		result = rsum_shards_check(checkpoint);
+	if (result == RINGSUM_OK)
+		result = rsum_unpromised_find(checkpoint, location->manifest_name);
 	return result;
 }
 
@@ -324,21 +345,34 @@ int rsum_checkpoint_prepare(const char *path, const struct ringsum_options *opti
 	return RINGSUM_OK;
 }
 
+/* The message of the first finding of that severity; "" where none is listed. */
+static const char *first_message(const struct ringsum_report *report,
+				 enum ringsum_severity severity)
+{
+	for (size_t i = 0; i < report->finding_count; i++)
+		if (report->findings[i].severity == severity)
+			return report->findings[i].message;
+	return "";
+}
+
 int rsum_report_result(const struct ringsum_report *report, struct ringsum_error *err)
 {
+	unsigned long long count = report->refusing_count + report->undecided_count;
+	const char *message;
+
 	switch (ringsum_report_verdict(report)) {
 	case RINGSUM_VERDICT_IDENTICAL:
 		return RINGSUM_OK;
 	case RINGSUM_VERDICT_REFUSED:
-		return rsum_error_set(err, RINGSUM_E_REFUSED, "%llu findings; the first: %s",
-				      (unsigned long long)report->totals.findings_total,
-				      report->finding_count ? report->findings[0].message : "");
+		return rsum_error_set(err, RINGSUM_E_REFUSED, "%llu finding%s; the first: %s",
+				      count, count == 1 ? "" : "s",
+				      first_message(report, RINGSUM_SEVERITY_REFUSE));
 	case RINGSUM_VERDICT_UNDECIDED:
 		break;
 	}
+	message = first_message(report, RINGSUM_SEVERITY_UNDECIDED);
 	return rsum_error_set(err, RINGSUM_E_UNDECIDED, "not everything could be read%s%s",
-			      report->finding_count ? ": " : "",
-			      report->finding_count ? report->findings[0].message : "");
+			      *message ? ": " : "", message);
 }
 
 RSUM_PUBLIC int ringsum_checkpoint_open(const char *path, const struct ringsum_options *options,

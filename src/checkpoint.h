@@ -13,6 +13,7 @@
 /* A file that the manifest names. */
 struct rsum_shard {
 	const char *name;
+	bool is_opened;			    /* it could be, so identity is known */
 	struct rsum_file_identity identity; /* when its header was read */
 };
 
@@ -28,6 +29,7 @@ struct ringsum_checkpoint {
 	struct rsum_options options;
 	char *root_path;
 	struct rsum_root root;
+	struct rsum_file_identity manifest_identity;
 	struct rsum_manifest manifest;
 	const struct rsum_profile *profile;
 	struct rsum_profile_state profile_state;
@@ -47,11 +49,21 @@ RSUM_MUST_CHECK int rsum_checkpoint_prepare(const char *path, const struct rings
 					    struct ringsum_error *err);
 
 /*
- * Opens every shard, reads its header and compares it with the promises (rules M4 to M6); then
- * looks for what nobody promised. Fills shards and standings. Returns 0 or RINGSUM_E_NOMEM.
+ * Opens every shard, reads its header and compares it with the promises (rules M4 to M6). Fills
+ * shards and standings. Returns 0 or RINGSUM_E_NOMEM.
  */
-RSUM_MUST_CHECK int rsum_shards_check(struct ringsum_checkpoint *checkpoint,
-				      const char *manifest_name);
+RSUM_MUST_CHECK int rsum_shards_check(struct ringsum_checkpoint *checkpoint);
+
+/*
+ * Looks below the root for files that nobody promised, and reports them in the order of their
+ * names. manifest_name: relative to the root, or NULL. Returns 0 or RINGSUM_E_NOMEM.
+ */
+RSUM_MUST_CHECK int rsum_unpromised_find(struct ringsum_checkpoint *checkpoint,
+					 const char *manifest_name);
+
+/* A tensor in `file`, or (tensor NULL) the file: a note, or under strict a finding. */
+void rsum_unpromised_report(struct ringsum_checkpoint *checkpoint, const char *tensor,
+			    const char *file);
 
 /* The result that goes with a report's verdict, with a line in *err where it is no success. */
 int rsum_report_result(const struct ringsum_report *report, struct ringsum_error *err);

@@ -152,8 +152,7 @@ static enum rsum_confine_result refuse_missing(const struct rsum_root *root, con
 		close(link_fd);
 	}
 	rsum_refusal_set(refusal, RINGSUM_FINDING_FILE_MISSING,
-			 "the file is not there: found %s; copy the file into the checkpoint again",
-			 actual);
+			 "the file is not there; copy it into the checkpoint again");
 	snprintf(refusal->expected, sizeof(refusal->expected), "a regular file");
 	snprintf(refusal->actual, sizeof(refusal->actual), "%s", actual);
 	return RSUM_CONFINE_REFUSED;
@@ -172,8 +171,8 @@ static enum rsum_confine_result refuse_escape(struct rsum_refusal *refusal)
 
 static enum rsum_confine_result refuse_type(struct rsum_refusal *refusal, const char *actual)
 {
-	rsum_refusal_set(refusal, RINGSUM_FINDING_FILE_TYPE, "found %s, expected a regular file",
-			 actual);
+	rsum_refusal_set(refusal, RINGSUM_FINDING_FILE_TYPE,
+			 "only regular files are read; put the file itself there");
 	snprintf(refusal->expected, sizeof(refusal->expected), "a regular file");
 	snprintf(refusal->actual, sizeof(refusal->actual), "%s", actual);
 	return RSUM_CONFINE_REFUSED;

@@ -41,6 +41,13 @@ struct rsum_root {
 	bool has_openat2;
 };
 
+/*
+ * Identifies what is there under a name below the root itself: no link is followed, neither at
+ * its end nor on the way (-ENOTDIR there). Returns 0 or a negative errno.
+ */
+RSUM_MUST_CHECK int rsum_root_identify(const struct rsum_root *root, const char *name,
+				       struct rsum_file_identity *identity_out, unsigned *mode_out);
+
 /* Opens a directory as root. Returns 0 or a negative errno. */
 RSUM_MUST_CHECK int rsum_root_open(const char *path, struct rsum_root *root_out);
 void rsum_root_close(struct rsum_root *root);

@@ -102,6 +102,38 @@ int rsum_file_identify(int fd, struct rsum_file_identity *identity_out)
 	return rsum_file_identify_mode(fd, identity_out, &mode);
 }
 
+int rsum_root_identify(const struct rsum_root *root, const char *name,
+		       struct rsum_file_identity *identity_out, unsigned *mode_out)
+{
+	int fd = root->fd, next_fd, result = -ENOENT;
+	char component[NAME_MAX + 1];
+
+	do {
+		size_t length = strcspn(name, "/");
+
+		if (length == 0 || length > NAME_MAX) {
+			result = -ENAMETOOLONG;
+			break;
+		}
+		memcpy(component, name, length);
+		component[length] = '\0';
+		name += length;
+		name += strspn(name, "/");
+		do
+			next_fd = openat(fd, component, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		while (next_fd < 0 && errno == EINTR);
+		result = next_fd < 0 ? -errno : 0;
+		if (fd != root->fd)
+			close(fd);
+		fd = next_fd;
+	} while (result == 0 && *name);
+	if (result == 0)
+		result = rsum_file_identify_mode(fd, identity_out, mode_out);
+	if (fd >= 0 && fd != root->fd)
+		close(fd);
+	return result;
+}
+
 /* ---- reading ------------------------------------------------------------------------------ */
 
 int rsum_file_read_at(int fd, uint64_t offset, void *buffer, size_t size_bytes)

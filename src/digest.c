@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns the table of SHA-256 implementations, the streams with their buffers and padding, and
- * hex. It knows nothing of files or tensors, and nothing of the processor: that is
- * digest_shani.c. digest_check.c says whether its kernels may be used.
+ * hex. It knows nothing of files or tensors, and nothing of the processor:
+ * for that there are digest_shani.c and digest_avx512*.c, whose kernels digest_check.c judges.
  *
  * Two kinds of streams. `libcrypto` keeps an EVP context and takes one stream at a time. The
  * others keep eight words of state, so that several streams can be advanced by one kernel, and
@@ -165,12 +165,17 @@ static bool compress_by_libcrypto(const struct rsum_sha256_run *run, size_t bloc
 static void compress(const struct rsum_sha256_kernels *kernels, const struct rsum_sha256_run *runs,
 		     unsigned width, size_t block_count)
 {
-	if (kernels->clean_registers != NULL)
-		kernels->clean_registers();
-	if (width == 1 && block_count >= RSUM_SHA256_LONE_BLOCKS &&
-	    compress_by_libcrypto(runs, block_count))
-		return;
-	kernels->blocks[width - 1](runs, block_count);
+	while (width > 0) {
+		unsigned count = kernels->take[width - 1];
+
+		if (kernels->clean_registers != NULL)
+			kernels->clean_registers();
+		if (count > 1 || block_count < kernels->lone_blocks ||
+		    !compress_by_libcrypto(runs, block_count))
+			kernels->blocks[count - 1](runs, count, block_count);
+		runs += count;
+		width -= count;
+	}
 }
 
 static void own_advance(const struct rsum_sha256_kernels *kernels, struct rsum_sha256_span **spans,
@@ -381,10 +386,17 @@ int rsum_sha256_of(const void *data, size_t size_bytes, uint8_t digest_out[RSUM_
 /*
  * The fastest first. Three streams are never slower than two where that was measured: as fast on
  * Intel (Sapphire Rapids 1.35 to 1.31 times libcrypto, three streams being at the unit's limit),
- * and clearly faster on AMD (Zen 4), whose unit starts an operation every other cycle. So the
- * choice is fixed, and the same on every start.
+ * and clearly faster on AMD (Zen 4), whose unit starts an operation every other cycle. So that
+ * choice is fixed.
+ *
+ * Whether vectors are faster than the SHA instructions depends on how many ports the processor
+ * has for either: 2.3 times libcrypto on Sapphire Rapids, while a processor with a quicker SHA
+ * unit and halved vectors may well be the other way round. So that is measured at start; where
+ * it is not clear, the narrower implementation has the less to schedule. The choice cannot
+ * change a digest.
  */
 static struct rsum_digest_impl own_impls[] = {
+	{ .name = "avx512-x16", .option = RINGSUM_DIGEST_AVX512_X16, .width = 16 },
 	{ .name = "sha-ni-x3", .option = RINGSUM_DIGEST_SHANI_X3, .width = 3 },
 	{ .name = "sha-ni-x2", .option = RINGSUM_DIGEST_SHANI_X2, .width = 2 },
 };
@@ -394,12 +406,22 @@ static pthread_once_t own_impls_once = PTHREAD_ONCE_INIT;
 /* A row without kernels is not to be used: the processor lacks them, or they disagreed. */
 static void own_impls_check(void)
 {
-	const struct rsum_sha256_kernels *kernels = rsum_shani_kernels();
+	static struct rsum_sha256_kernels avx512;
+	const struct rsum_sha256_kernels *shani = rsum_shani_kernels();
+	/* In the order of the table. */
+	const struct rsum_sha256_kernels *candidates[RSUM_COUNT_OF(own_impls)] = {
+		rsum_avx512_kernels(&avx512) ? &avx512 : NULL, shani, shani
+	};
+	struct rsum_digest_impl *wide = &own_impls[0], *narrow = &own_impls[1];
 
-	for (size_t i = 0; kernels != NULL && i < RSUM_COUNT_OF(own_impls); i++) {
-		if (rsum_sha256_kernels_agree(kernels, own_impls[i].width))
-			own_impls[i].kernels = kernels;
+	for (size_t i = 0; i < RSUM_COUNT_OF(own_impls); i++) {
+		if (candidates[i] != NULL &&
+		    rsum_sha256_kernels_agree(candidates[i], own_impls[i].width))
+			own_impls[i].kernels = candidates[i];
 	}
+	if (wide->kernels != NULL && narrow->kernels != NULL)
+		wide->is_passed_over = !rsum_sha256_kernels_are_faster(
+			wide->kernels, wide->width, narrow->kernels, narrow->width);
 }
 
 static enum ringsum_digest_impl option_of_environment(void)
@@ -428,7 +450,8 @@ const struct rsum_digest_impl *rsum_digest_impl_get(enum ringsum_digest_impl opt
 			continue;
 		if (own_impls[i].option == wanted)
 			return &own_impls[i];
-		fastest = &own_impls[i];
+		if (!own_impls[i].is_passed_over)
+			fastest = &own_impls[i];
 	}
 	return option == RINGSUM_DIGEST_AUTO ? fastest : NULL;
 }
@@ -441,6 +464,11 @@ const char *rsum_digest_impl_name(const struct rsum_digest_impl *impl)
 unsigned rsum_digest_impl_width(const struct rsum_digest_impl *impl)
 {
 	return impl->width;
+}
+
+unsigned rsum_digest_impl_narrow_width(const struct rsum_digest_impl *impl)
+{
+	return impl->kernels != NULL ? RSUM_MIN(impl->width, impl->kernels->narrow_width) : 1;
 }
 
 bool rsum_digest_impl_from_name(const char *name, enum ringsum_digest_impl *option_out)

@@ -4,8 +4,8 @@
  * libcrypto, which is the reference, the fallback and the judge of our own code at start.
  *
  * One stream is bound by the latency of the SHA instructions; two or three independent streams
- * in one loop fill the unit. A caller keeps one rsum_sha256 per tensor and advances up to
- * rsum_digest_impl.width of them together.
+ * in one loop fill the unit, and 16 fill the vectors of AVX-512, which is faster still. A caller
+ * keeps one rsum_sha256 per tensor and advances up to rsum_digest_impl_width() of them together.
  */
 #ifndef RSUM_DIGEST_H
 #define RSUM_DIGEST_H
@@ -15,7 +15,7 @@
 
 #define RSUM_SHA256_BYTES 32
 #define RSUM_SHA256_BLOCK_BYTES 64
-#define RSUM_SHA256_WIDTH_MAX 3
+#define RSUM_SHA256_WIDTH_MAX 16
 
 struct rsum_digest_impl;
 
@@ -44,15 +44,21 @@ struct rsum_sha256_span {
  * The implementation for an option; AUTO gives the fastest that CPUID shows and that agreed
  * with libcrypto on known answers and random lengths in this process (checked once). Never
  * fails for AUTO and LIBCRYPTO; NULL where the processor lacks what the option asks.
- * RINGSUM_DIGEST_IMPL in the environment (auto, libcrypto, sha-ni-x2, sha-ni-x3) overrides AUTO.
+ * RINGSUM_DIGEST_IMPL in the environment (auto or one of the names below) overrides AUTO.
  */
 const struct rsum_digest_impl *rsum_digest_impl_get(enum ringsum_digest_impl option);
 
-/* "libcrypto", "sha-ni-x2", "sha-ni-x3". */
+/* "libcrypto", "sha-ni-x2", "sha-ni-x3", "avx512-x16". */
 const char *rsum_digest_impl_name(const struct rsum_digest_impl *impl);
 
 /* How many streams one call advances best: 1 to RSUM_SHA256_WIDTH_MAX. */
 unsigned rsum_digest_impl_width(const struct rsum_digest_impl *impl);
+
+/*
+ * How many make good company already where there are not so many: as many as the width, or less
+ * where the implementation has another way for few (3 of avx512-x16's 16).
+ */
+unsigned rsum_digest_impl_narrow_width(const struct rsum_digest_impl *impl);
 
 /* True and *option_out where `name` is one of the names above or "auto". */
 RSUM_MUST_CHECK bool rsum_digest_impl_from_name(const char *name,

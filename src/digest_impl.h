@@ -16,11 +16,15 @@ struct rsum_sha256_run {
 };
 
 /* Compresses block_count blocks of each run; one or more, as many in every run. */
-typedef void (*rsum_sha256_blocks_fn)(const struct rsum_sha256_run *runs, size_t block_count);
+typedef void (*rsum_sha256_blocks_fn)(const struct rsum_sha256_run *runs, unsigned run_count,
+				      size_t block_count);
 
 struct rsum_sha256_kernels {
 	rsum_sha256_blocks_fn blocks[RSUM_SHA256_WIDTH_MAX]; /* [n - 1] takes n runs */
-	void (*clean_registers)(void);			     /* before them, or NULL */
+	uint8_t take[RSUM_SHA256_WIDTH_MAX]; /* [n - 1]: of n runs, so many go together first */
+	unsigned narrow_width;		     /* see rsum_digest_impl_narrow_width() */
+	size_t lone_blocks;	       /* a lone run of so many or more goes to libcrypto instead */
+	void (*clean_registers)(void); /* before them, or NULL */
 };
 
 struct rsum_digest_impl {
@@ -28,15 +32,25 @@ struct rsum_digest_impl {
 	enum ringsum_digest_impl option;
 	unsigned width;
 	const struct rsum_sha256_kernels *kernels; /* NULL: EVP */
+	bool is_passed_over;			   /* by AUTO: another one is faster here */
 };
 
 extern const struct rsum_digest_impl rsum_digest_libcrypto;
 
-/* A lone run of so many blocks or more goes to libcrypto; the call costs less than a hundredth. */
-#define RSUM_SHA256_LONE_BLOCKS 64
-
 /* NULL where this processor, or this build, has no SHA-NI. */
 const struct rsum_sha256_kernels *rsum_shani_kernels(void);
+
+/* Only of x86-64, and where AVX-512 is: 1 to 8 runs, 1 to 16 runs. */
+void rsum_sha256_blocks_avx512_x8(const struct rsum_sha256_run *runs, unsigned run_count,
+				  size_t block_count);
+void rsum_sha256_blocks_avx512_x16(const struct rsum_sha256_run *runs, unsigned run_count,
+				   size_t block_count);
+
+/*
+ * Fills *kernels_out with the kernels of AVX-512 and, for few streams, those of SHA-NI. False
+ * where this processor, or this build, has no AVX-512, or the system does not save its registers.
+ */
+RSUM_MUST_CHECK bool rsum_avx512_kernels(struct rsum_sha256_kernels *kernels_out);
 
 /*
  * Whether kernels give, with up to `width` streams side by side, what the standard and libcrypto
@@ -44,5 +58,14 @@ const struct rsum_sha256_kernels *rsum_shani_kernels(void);
  */
 RSUM_MUST_CHECK bool rsum_sha256_kernels_agree(const struct rsum_sha256_kernels *kernels,
 					       unsigned width);
+
+/*
+ * Whether so many streams side by side are clearly faster with the one than with the other, by
+ * the clock: by 15 % or more in the best of several turns. Takes a tenth of a millisecond.
+ */
+RSUM_MUST_CHECK bool rsum_sha256_kernels_are_faster(const struct rsum_sha256_kernels *kernels,
+						    unsigned width,
+						    const struct rsum_sha256_kernels *others,
+						    unsigned others_width);
 
 #endif

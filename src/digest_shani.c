@@ -29,6 +29,9 @@
 #define SHANI_CODE __attribute__((target("sha,sse4.1,ssse3,no-avx")))
 #define SHANI_INLINE static inline __attribute__((always_inline)) SHANI_CODE
 
+/* A lone run of so many blocks or more goes to libcrypto; the call costs less than a hundredth. */
+#define LONE_BLOCKS 64
+
 /* Four words of 32 bits, the first one lowest; + adds each. */
 typedef uint32_t words4 __attribute__((vector_size(16)));
 
@@ -209,10 +212,12 @@ SHANI_INLINE void block_end(struct lane *lane)
 	lane->data += RSUM_SHA256_BLOCK_BYTES;
 }
 
-SHANI_CODE static void blocks_x1(const struct rsum_sha256_run *runs, size_t block_count)
+SHANI_CODE static void blocks_x1(const struct rsum_sha256_run *runs, unsigned run_count,
+				 size_t block_count)
 {
 	struct lane lanes[1];
 
+	RSUM_ASSERT(run_count == 1);
 	lane_begin(&lanes[0], &runs[0]);
 	for (; block_count > 0; block_count--) {
 		block_begin(&lanes[0]);
@@ -222,10 +227,12 @@ SHANI_CODE static void blocks_x1(const struct rsum_sha256_run *runs, size_t bloc
 	lane_end(&lanes[0], &runs[0]);
 }
 
-SHANI_CODE static void blocks_x2(const struct rsum_sha256_run *runs, size_t block_count)
+SHANI_CODE static void blocks_x2(const struct rsum_sha256_run *runs, unsigned run_count,
+				 size_t block_count)
 {
 	struct lane lanes[2];
 
+	RSUM_ASSERT(run_count == 2);
 	lane_begin(&lanes[0], &runs[0]);
 	lane_begin(&lanes[1], &runs[1]);
 	for (; block_count > 0; block_count--) {
@@ -239,10 +246,12 @@ SHANI_CODE static void blocks_x2(const struct rsum_sha256_run *runs, size_t bloc
 	lane_end(&lanes[1], &runs[1]);
 }
 
-SHANI_CODE static void blocks_x3(const struct rsum_sha256_run *runs, size_t block_count)
+SHANI_CODE static void blocks_x3(const struct rsum_sha256_run *runs, unsigned run_count,
+				 size_t block_count)
 {
 	struct lane lanes[3];
 
+	RSUM_ASSERT(run_count == 3);
 	lane_begin(&lanes[0], &runs[0]);
 	lane_begin(&lanes[1], &runs[1]);
 	lane_begin(&lanes[2], &runs[2]);
@@ -270,12 +279,14 @@ static void clean_registers(void)
 	__asm__ volatile("vzeroupper");
 }
 
-static const struct rsum_sha256_kernels kernels_sse = {
-	.blocks = { blocks_x1, blocks_x2, blocks_x3 },
-};
+#define KERNELS                                                                                \
+	.blocks = { blocks_x1, blocks_x2, blocks_x3 }, .take = { 1, 2, 3 }, .narrow_width = 3, \
+	.lone_blocks = LONE_BLOCKS
+
+static const struct rsum_sha256_kernels kernels_sse = { KERNELS };
 
 static const struct rsum_sha256_kernels kernels_avx = {
-	.blocks = { blocks_x1, blocks_x2, blocks_x3 },
+	KERNELS,
 	.clean_registers = clean_registers,
 };
 

@@ -12,6 +12,14 @@
 /* A piece is copied to its destination while it is still in the cache of the core. */
 #define COPY_PIECE_BYTES ((size_t)32 << 10)
 
+/* A lone stream waits for the latency of each round; two fill most of the gaps. */
+#define COMPANY_MIN 2
+
+struct lane_queue {
+	struct rsum_hash_lane *head, *tail;
+	unsigned count;
+};
+
 struct rsum_hash_crew {
 	/* Fixed after start. */
 	const struct rsum_digest_impl *impl;
@@ -19,7 +27,9 @@ struct rsum_hash_crew {
 	struct rsum_range_result *results;
 	struct rsum_hash_lane *lanes;
 	unsigned lane_count;
-	unsigned width; /* lanes that one worker advances side by side */
+	unsigned width;	       /* lanes that one worker advances side by side */
+	unsigned company;      /* so many are worth beginning with */
+	unsigned narrow_width; /* lanes beside which a long one is not held up */
 	bool is_hashing_off;
 	pthread_t *threads;
 	unsigned thread_count;
@@ -27,8 +37,8 @@ struct rsum_hash_crew {
 	pthread_mutex_t lock;
 	pthread_cond_t work;   /* lanes were queued, pressure rose, or it is over */
 	pthread_cond_t hashed; /* buffers came back */
-	struct rsum_hash_lane *queue_head, *queue_tail;
-	unsigned queued_count;
+	struct lane_queue long_lanes, short_lanes;
+	unsigned narrow_count; /* workers that hold a long lane */
 	bool is_pressed;
 	bool is_stopping;
 	struct rsum_buffer *hashed_list;
@@ -192,26 +202,28 @@ static void hash_until_exhausted(struct worker *worker)
 
 static void enqueue_lane(struct rsum_hash_crew *crew, struct rsum_hash_lane *lane)
 {
+	struct lane_queue *queue = lane->is_long ? &crew->long_lanes : &crew->short_lanes;
+
 	lane->state = RSUM_LANE_QUEUED;
 	lane->next = NULL;
-	if (crew->queue_tail)
-		crew->queue_tail->next = lane;
+	if (queue->tail)
+		queue->tail->next = lane;
 	else
-		crew->queue_head = lane;
-	crew->queue_tail = lane;
-	crew->queued_count++;
+		queue->head = lane;
+	queue->tail = lane;
+	queue->count++;
 }
 
-static struct rsum_hash_lane *dequeue_lane(struct rsum_hash_crew *crew)
+static struct rsum_hash_lane *dequeue_lane(struct lane_queue *queue)
 {
-	struct rsum_hash_lane *lane = crew->queue_head;
+	struct rsum_hash_lane *lane = queue->head;
 
 	if (!lane)
 		return NULL;
-	crew->queue_head = lane->next;
-	if (!crew->queue_head)
-		crew->queue_tail = NULL;
-	crew->queued_count--;
+	queue->head = lane->next;
+	if (!queue->head)
+		queue->tail = NULL;
+	queue->count--;
 	RSUM_ASSERT(lane->state == RSUM_LANE_QUEUED);
 	lane->state = RSUM_LANE_HELD;
 	return lane;
@@ -265,12 +277,11 @@ static void renew_lanes(struct worker *worker)
 	}
 }
 
-static void take_lanes(struct worker *worker)
+static void take_lanes(struct worker *worker, struct lane_queue *queue, unsigned most)
 {
-	struct rsum_hash_crew *crew = worker->crew;
 	struct rsum_hash_lane *lane;
 
-	while (worker->lane_count < crew->width && (lane = dequeue_lane(crew)) != NULL) {
+	while (worker->lane_count < most && (lane = dequeue_lane(queue)) != NULL) {
 		if (!lane->buffer)
 			RSUM_ASSERT(take_buffer(lane));
 		worker->lanes[worker->lane_count++] = lane;
@@ -284,11 +295,51 @@ static void put_lanes_back(struct worker *worker)
 		enqueue_lane(worker->crew, worker->lanes[--worker->lane_count]);
 }
 
-static bool has_company(const struct rsum_hash_crew *crew, const struct worker *worker)
+static unsigned count_long_lanes(const struct worker *worker)
 {
-	unsigned count = worker->lane_count + crew->queued_count;
+	unsigned count = 0, i;
 
-	return count >= crew->width || (crew->is_pressed && count > 0);
+	for (i = 0; i < worker->lane_count; i++)
+		count += worker->lanes[i]->is_long;
+	return count;
+}
+
+/*
+ * A company around long lanes: they alone where there are two or more, since every further
+ * stream slows them; a lone one with whatever keeps it company at no cost.
+ */
+static bool gather_narrow_company(struct rsum_hash_crew *crew, struct worker *worker)
+{
+	if (worker->lane_count > crew->narrow_width)
+		put_lanes_back(worker);
+	take_lanes(worker, &crew->long_lanes, crew->narrow_width);
+	if (count_long_lanes(worker) < COMPANY_MIN)
+		take_lanes(worker, &crew->short_lanes, COMPANY_MIN);
+	return worker->lane_count >= COMPANY_MIN;
+}
+
+static bool gather_wide_company(struct rsum_hash_crew *crew, struct worker *worker)
+{
+	take_lanes(worker, &crew->short_lanes, crew->width);
+	return worker->lane_count >= crew->company;
+}
+
+/*
+ * Makes up a company to hash, or none. Long lanes come first. Too few lanes wait for more to be
+ * read, unless the loop is held up by that.
+ */
+static bool gather_company(struct rsum_hash_crew *crew, struct worker *worker)
+{
+	bool is_narrow = count_long_lanes(worker) > 0 ||
+			 (crew->long_lanes.count > 0 &&
+			  (crew->narrow_count == 0 || worker->lane_count < COMPANY_MIN));
+	bool is_enough =
+		is_narrow ? gather_narrow_company(crew, worker) : gather_wide_company(crew, worker);
+
+	if (is_enough || (crew->is_pressed && worker->lane_count > 0))
+		return true;
+	put_lanes_back(worker);
+	return false;
 }
 
 static void *work(void *crew_ptr)
@@ -299,14 +350,16 @@ static void *work(void *crew_ptr)
 	pthread_mutex_lock(&crew->lock);
 	for (;;) {
 		renew_lanes(&worker);
-		if (has_company(crew, &worker)) {
-			take_lanes(&worker);
+		if (gather_company(crew, &worker)) {
+			bool is_narrow = count_long_lanes(&worker) > 0;
+
+			crew->narrow_count += is_narrow;
 			pthread_mutex_unlock(&crew->lock);
 			hash_until_exhausted(&worker);
 			pthread_mutex_lock(&crew->lock);
+			crew->narrow_count -= is_narrow;
 			continue;
 		}
-		put_lanes_back(&worker);
 		if (crew->is_stopping)
 			break;
 		pthread_cond_wait(&crew->work, &crew->lock);
@@ -328,10 +381,11 @@ unsigned rsum_hash_crew_threads(const struct rsum_hash_crew *crew)
 	return crew->thread_count;
 }
 
-void rsum_hash_lane_open(struct rsum_hash_lane *lane, const struct rsum_lane *plan)
+void rsum_hash_lane_open(struct rsum_hash_lane *lane, const struct rsum_lane *plan, bool is_long)
 {
 	RSUM_ASSERT(lane->state == RSUM_LANE_CLOSED && !lane->head && !lane->buffer);
 	lane->plan = plan;
+	lane->is_long = is_long;
 	lane->next_range = plan->first_range;
 	lane->position = 0;
 	lane->is_skipping = false;
@@ -354,6 +408,20 @@ void rsum_hash_crew_append(struct rsum_hash_crew *crew, struct rsum_buffer *buff
 	pthread_mutex_unlock(&crew->lock);
 }
 
+/* Companies that can be made up of what is queued, a last small one where it cannot wait. */
+static unsigned count_companies(const struct rsum_hash_crew *crew)
+{
+	unsigned long_count = crew->long_lanes.count, short_count = crew->short_lanes.count;
+	unsigned narrow = crew->narrow_width;
+
+	if (crew->is_pressed)
+		return (long_count + narrow - 1) / narrow +
+		       (short_count + crew->company - 1) / crew->company;
+	if (long_count > 0 && long_count + short_count >= COMPANY_MIN)
+		return (long_count + narrow - 1) / narrow + short_count / crew->company;
+	return short_count / crew->company;
+}
+
 void rsum_hash_crew_ready(struct rsum_hash_crew *crew, struct rsum_buffer **buffers, unsigned count,
 			  bool is_pressed)
 {
@@ -369,10 +437,7 @@ void rsum_hash_crew_ready(struct rsum_hash_crew *crew, struct rsum_buffer **buff
 			enqueue_lane(crew, lane);
 	}
 	crew->is_pressed = is_pressed;
-	/* One worker for each full set of lanes, and one for the rest where it cannot wait. */
-	wanted = crew->queued_count / crew->width;
-	if (is_pressed && crew->queued_count % crew->width)
-		wanted++;
+	wanted = count_companies(crew);
 	for (i = 0; i < RSUM_MIN(wanted, crew->thread_count); i++)
 		pthread_cond_signal(&crew->work);
 	pthread_mutex_unlock(&crew->lock);
@@ -440,6 +505,8 @@ int rsum_hash_crew_start(const struct rsum_hash_setup *setup, struct rsum_hash_c
 	crew->ranges = setup->ranges;
 	crew->results = setup->results;
 	crew->width = rsum_digest_impl_width(setup->impl);
+	crew->company = (crew->width * 3 + 3) / 4;
+	crew->narrow_width = RSUM_MIN(rsum_digest_impl_narrow_width(setup->impl), crew->width);
 	crew->is_hashing_off = setup->is_hashing_off;
 	pthread_mutex_init(&crew->lock, NULL);
 	pthread_condattr_init(&monotonic);
@@ -473,7 +540,7 @@ void rsum_hash_crew_stop(struct rsum_hash_crew *crew)
 	if (!crew)
 		return;
 	pthread_mutex_lock(&crew->lock);
-	RSUM_ASSERT(!crew->queue_head && !crew->hashed_list);
+	RSUM_ASSERT(!crew->long_lanes.head && !crew->short_lanes.head && !crew->hashed_list);
 	crew->is_stopping = true;
 	pthread_cond_broadcast(&crew->work);
 	pthread_mutex_unlock(&crew->lock);

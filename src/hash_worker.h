@@ -35,6 +35,7 @@ enum rsum_lane_state {
 struct rsum_hash_lane {
 	/* Fixed while it is open. */
 	const struct rsum_lane *plan;
+	bool is_long; /* it would end last if it went at the pace of the full width */
 	/* Guarded by the crew's lock. */
 	enum rsum_lane_state state;
 	struct rsum_buffer *head, *tail; /* in the order of the file */
@@ -71,8 +72,11 @@ unsigned rsum_hash_crew_threads(const struct rsum_hash_crew *crew);
 /* The lane with that number, below lane_count. */
 struct rsum_hash_lane *rsum_hash_crew_lane(struct rsum_hash_crew *crew, unsigned lane_number);
 
-/* Opens a CLOSED lane for a plan's lane; loop only. */
-void rsum_hash_lane_open(struct rsum_hash_lane *lane, const struct rsum_lane *plan);
+/*
+ * Opens a CLOSED lane for a plan's lane; loop only. The more streams go side by side the slower
+ * is each: an is_long lane goes in a narrow company, as fast as a few streams can.
+ */
+void rsum_hash_lane_open(struct rsum_hash_lane *lane, const struct rsum_lane *plan, bool is_long);
 
 /* Appends a buffer in state READING; buffers of a lane come in the order of the file. */
 void rsum_hash_crew_append(struct rsum_hash_crew *crew, struct rsum_buffer *buffer);

@@ -11,22 +11,26 @@
 
 #include "confine.h"
 #include "error.h"
-#include "rsum_limits.h"
 #include "report.h"
+#include "rsum_limits.h"
 
 #define SHARD_SUFFIX ".safetensors"
-
-/* Of all shards of one inspection together: their tables are kept in memory side by side. */
-#define HEADERS_BYTES_MAX (UINT64_C(1) << 30)
 
 /* ---- one shard ---------------------------------------------------------------------------- */
 
 static int set_verdict(struct ringsum_inspection *inspection, struct rsum_inspected *inspected,
 		       enum ringsum_verdict verdict, const struct rsum_refusal *refusal)
 {
-	const char *message =
-		rsum_arena_copy(&inspection->strings, refusal->message, strlen(refusal->message));
+	char text[sizeof(refusal->message) + sizeof(refusal->actual) + 16];
+	const char *message;
 
+	/* A finding shows what was found before its message; here the message has to. */
+	if (refusal->code == RINGSUM_FINDING_FILE_TYPE ||
+	    refusal->code == RINGSUM_FINDING_FILE_MISSING)
+		snprintf(text, sizeof(text), "found %s; %s", refusal->actual, refusal->message);
+	else
+		snprintf(text, sizeof(text), "%s", refusal->message);
+	message = rsum_arena_copy(&inspection->strings, text, strlen(text));
 	if (!message)
 		return RINGSUM_E_NOMEM;
 	inspected->shard.verdict = verdict;
@@ -127,7 +131,7 @@ static int read_header(struct ringsum_inspection *inspection, struct rsum_inspec
 				   &shard->header_bytes, &refusal))
 		return set_refused(inspection, inspected, &refusal);
 	*headers_bytes += shard->header_bytes;
-	if (*headers_bytes > HEADERS_BYTES_MAX)
+	if (*headers_bytes > RSUM_LIMIT_INSPECT_BYTES)
 		return RINGSUM_E_LIMIT;
 	text = malloc((size_t)shard->header_bytes + 1);
 	if (!text)
@@ -287,12 +291,13 @@ static int inspect_path(struct ringsum_inspection *inspection, int *os_errno_out
 		return result;
 	case ENOMEM:
 		return RINGSUM_E_NOMEM;
-	case EMFILE:
-	case ENFILE:
+	case ENOTDIR:
+	case ELOOP:
+	case ENOENT: /* opening it as a file tells what it is */
+		return inspect_file(inspection);
+	default: /* it may be a sound directory: nothing is known of it */
 		*os_errno_out = -result;
 		return RINGSUM_E_IO;
-	default: /* most often ENOTDIR: a file; opening it as such tells what else it is */
-		return inspect_file(inspection);
 	}
 }
 
@@ -332,7 +337,7 @@ static int explain(int result, const char *path, int os_errno, struct ringsum_er
 			"%.300s: more than %d shards, %d files or %llu header bytes; inspect "
 			"the shards one by one",
 			name, RSUM_LIMIT_SHARDS, RSUM_LIMIT_WALK_FILES,
-			(unsigned long long)HEADERS_BYTES_MAX);
+			(unsigned long long)RSUM_LIMIT_INSPECT_BYTES);
 		break;
 	case RINGSUM_E_IO:
 		rsum_error_set_errno(err, result, os_errno, "%.300s: the directory cannot be read",

@@ -6,8 +6,8 @@
 #include "dtype.h"
 #include "error.h"
 #include "inspect.h"
-#include "rsum_limits.h"
 #include "report.h"
+#include "rsum_limits.h"
 
 #define NAME_COLUMNS_MAX 60  /* a longer name shifts its own line only */
 #define SHAPE_COLUMNS_MAX 24 /* as does a longer shape */
@@ -298,7 +298,8 @@ RSUM_PUBLIC int ringsum_inspection_to_text(const struct ringsum_inspection *insp
 	rsum_inspect_add_up(inspection, &totals);
 	for (i = 0; i < inspection->shard_count && !text.has_failed; i++)
 		append_shard(&text, inspection, i);
-	append_totals(&text, &totals);
+	if (totals.all.tensor_count > 0)
+		append_totals(&text, &totals);
 	append_verdict(&text, inspection, &totals);
 	if (rsum_text_finish(&text, text_out))
 		return rsum_error_set(err, RINGSUM_E_NOMEM,

@@ -2,13 +2,12 @@
 /* The fallback: threads that pread. Order of completion is as arbitrary as with io_uring. */
 #include "io_engine.h"
 
+#include "rsum_limits.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <time.h>
 #include <unistd.h>
-
-/* More readers than this only contend; a device that needs more depth has io_uring. */
-#define READERS_MAX 32
 
 struct request_queue {
 	struct rsum_io_request *head, *tail;
@@ -16,7 +15,7 @@ struct request_queue {
 
 struct rsum_io_engine {
 	/* Fixed after start. */
-	pthread_t readers[READERS_MAX];
+	pthread_t readers[RSUM_LIMIT_READERS];
 	unsigned reader_count;
 	/* Guarded by lock. */
 	pthread_mutex_t lock;
@@ -94,7 +93,8 @@ static int pread_start(const struct rsum_io_setup *setup, struct rsum_io_engine 
 		       char *why, size_t why_bytes)
 {
 	struct rsum_io_engine *engine = calloc(1, sizeof(*engine));
-	unsigned wanted = RSUM_MIN(setup->depth, READERS_MAX);
+	/* More of them only contend; a device that needs more depth has io_uring. */
+	unsigned wanted = RSUM_MIN(setup->depth, RSUM_LIMIT_READERS);
 	pthread_condattr_t monotonic;
 	int result = 0;
 

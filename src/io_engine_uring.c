@@ -232,8 +232,10 @@ static int uring_reap(struct rsum_io_engine *engine, struct rsum_io_request **do
 		};
 		int result = io_uring_wait_cqe_timeout(&engine->ring, &cqes[0], &timeout);
 
-		if (result < 0 && result != -ETIME && result != -EINTR && result != -EAGAIN)
+		if (result < 0 && result != -ETIME && result != -EINTR && result != -EAGAIN) {
+			engine->broken = result;
 			return result;
+		}
 		got = io_uring_peek_batch_cqe(&engine->ring, cqes, count);
 	}
 	for (i = 0; i < got; i++) {

@@ -141,6 +141,7 @@ static struct ringsum_report *new_report(const struct ringsum_checkpoint *checkp
 
 	if (!report)
 		return NULL;
+	report->finding_count = report->note_count = 0;
 	report->totals = (struct ringsum_totals){ .tensors_promised = load_count };
 	for (i = 0; i < load_count; i++)
 		if (!rsum_add_u64(report->totals.bytes_promised, loads[i].tensor->size_bytes,

@@ -118,7 +118,8 @@ static void compare_with_header(struct difference *difference,
 				const struct rsum_safetensors_tensor *shown)
 {
 	const struct ringsum_tensor *tensor = &difference->promise->tensor;
-	const uint64_t *shape = header->dimensions + shown->shape_index;
+	/* A header of scalars alone has no dimensions at all. */
+	const uint64_t *shape = shown->rank ? header->dimensions + shown->shape_index : NULL;
 
 	if (tensor->dtype != (enum ringsum_dtype)shown->dtype) {
 		print_dtype(difference->expected, tensor->dtype);
@@ -130,7 +131,9 @@ static void compare_with_header(struct difference *difference,
 		rsum_shape_format(tensor->shape, tensor->rank, difference->expected, TEXT_BYTES);
 		rsum_shape_format(shape, shown->rank, difference->actual, TEXT_BYTES);
 		add(difference, RINGSUM_FINDING_HEADER_MISMATCH,
-		    "the shard's header gives the tensor another shape than the manifest");
+		    "the shard's header gives the tensor another shape than the manifest; the two "
+		    "do "
+		    "not belong together");
 	}
 	if (tensor->begin != shown->begin || tensor->end != shown->end) {
 		print_range(difference->expected, tensor->begin, tensor->end);

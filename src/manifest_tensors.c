@@ -50,6 +50,9 @@ struct entry {
 	struct fault faults[MEMBER_COUNT];
 };
 
+/* No entry with all its members is as short: a digest alone has 64 digits. */
+#define SHORT_ENTRY_BYTES 128
+
 struct parser {
 	struct rsum_json json;
 	const char *text;
@@ -59,6 +62,7 @@ struct parser {
 	struct ringsum_report *report;
 	size_t promise_capacity;
 	size_t file_capacity;
+	size_t short_count; /* entries of fewer than SHORT_ENTRY_BYTES */
 };
 
 /* ---- faults ------------------------------------------------------------------------------ */
@@ -425,6 +429,17 @@ static int index_name(struct parser *parser, size_t index)
 	return 0;
 }
 
+/* A promise takes more memory than an entry that is none; so many of those are no manifest. */
+static int count_short(struct parser *parser, size_t offset)
+{
+	if (parser->short_count++ < RSUM_LIMIT_SHORT_ENTRIES)
+		return 0;
+	return rsum_json_refuse(&parser->json, offset,
+				"more than %d entries are too short to be promises; that is the "
+				"limit",
+				RSUM_LIMIT_SHORT_ENTRIES);
+}
+
 static int read_entry(struct parser *parser, const struct rsum_json_token *first)
 {
 	struct entry entry = {
@@ -450,6 +465,11 @@ static int read_entry(struct parser *parser, const struct rsum_json_token *first
 		add_entry_finding(parser, RINGSUM_FINDING_MANIFEST_INVALID, NULL, "an object",
 				  actual, message);
 		ret = rsum_json_skip(&parser->json, first);
+		if (ret)
+			return ret;
+	}
+	if (parser->json.position - first->offset < SHORT_ENTRY_BYTES) {
+		ret = count_short(parser, first->offset);
 		if (ret)
 			return ret;
 	}

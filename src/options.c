@@ -40,12 +40,28 @@ static int copy_sized(const struct ringsum_options *options, struct ringsum_opti
 	return RINGSUM_OK;
 }
 
+static const char *digest_name(enum ringsum_digest_impl digest)
+{
+	switch (digest) {
+	case RINGSUM_DIGEST_SHANI_X2:
+		return "sha-ni-x2";
+	case RINGSUM_DIGEST_SHANI_X3:
+		return "sha-ni-x3";
+	case RINGSUM_DIGEST_AVX512_X16:
+		return "avx512-x16";
+	case RINGSUM_DIGEST_AUTO:
+	case RINGSUM_DIGEST_LIBCRYPTO:
+	default:
+		return "the digest implementation asked for";
+	}
+}
+
 static int check_range(const char *name, uint64_t value, uint64_t low, uint64_t high,
 		       struct ringsum_error *err)
 {
 	if (value >= low && value <= high)
 		return RINGSUM_OK;
-	return rsum_error_set(err, RINGSUM_E_INVALID, "%s is %llu: expected %llu to %llu", name,
+	return rsum_error_set(err, RINGSUM_E_INVALID, "%s is %llu; expected %llu to %llu", name,
 			      (unsigned long long)value, (unsigned long long)low,
 			      (unsigned long long)high);
 }
@@ -64,14 +80,19 @@ static int check_sizes(struct ringsum_options *given, struct ringsum_error *err)
 		given->depth = RSUM_DEFAULT_DEPTH;
 	if ((result = check_range("threads", given->threads, 1, RSUM_LIMIT_THREADS, err)) ||
 	    (result = check_range("depth", given->depth, 1, RSUM_LIMIT_DEPTH, err)) ||
-	    (result = check_range("chunk_bytes", given->chunk_bytes, RSUM_CHUNK_BYTES_MIN,
-				  RSUM_CHUNK_BYTES_MAX, err)) ||
-	    (result = check_range("memory_bytes", given->memory_bytes, given->chunk_bytes,
+	    (result = check_range("the chunk size (--chunk)", given->chunk_bytes,
+				  RSUM_CHUNK_BYTES_MIN, RSUM_CHUNK_BYTES_MAX, err)) ||
+	    (result = check_range("the memory for buffers (--memory)", given->memory_bytes, 1,
 				  RSUM_LIMIT_MEMORY_BYTES, err)))
 		return result;
+	if (given->memory_bytes < given->chunk_bytes)
+		return rsum_error_set(err, RINGSUM_E_INVALID,
+				      "memory for buffers is %llu bytes, less than one chunk (%u); "
+				      "raise --memory or lower --chunk",
+				      (unsigned long long)given->memory_bytes, given->chunk_bytes);
 	if (given->chunk_bytes % CHUNK_MULTIPLE != 0)
 		return rsum_error_set(err, RINGSUM_E_INVALID,
-				      "chunk_bytes is %u: expected a multiple of %u",
+				      "the chunk size (--chunk) is %u; expected a multiple of %u",
 				      given->chunk_bytes, CHUNK_MULTIPLE);
 	return RINGSUM_OK;
 }
@@ -84,7 +105,7 @@ static int check_choices(const struct ringsum_options *given, struct ringsum_err
 		     check_range("profile", given->profile, 0, RINGSUM_PROFILE_DSPARK_EXL3, err)) ||
 	    (result = check_range("engine", given->engine, 0, RINGSUM_ENGINE_PREAD, err)) ||
 	    (result = check_range("direct", given->direct, 0, RINGSUM_DIRECT_OFF, err)) ||
-	    (result = check_range("digest", given->digest, 0, RINGSUM_DIGEST_SHANI_X3, err)))
+	    (result = check_range("digest", given->digest, 0, RINGSUM_DIGEST_AVX512_X16, err)))
 		return result;
 	return RINGSUM_OK;
 }
@@ -100,9 +121,13 @@ static int copy_strings(struct rsum_options *out, const struct ringsum_options *
 			return rsum_error_set(err, RINGSUM_E_NOMEM, "out of memory");
 	}
 	if (options->manifest_sha256) {
+		size_t length = strlen(options->manifest_sha256);
+
 		if (!rsum_hex_decode_digest(options->manifest_sha256, out->pin_sha256))
 			return rsum_error_set(err, RINGSUM_E_INVALID,
-					      "the pinned manifest digest is not 64 hex digits");
+					      "--manifest-sha256 has to be 64 hex digits; given: "
+					      "%zu characters%s",
+					      length, length == 64 ? ", not all of them hex" : "");
 		out->has_pin = true;
 	}
 	return RINGSUM_OK;
@@ -130,8 +155,8 @@ int rsum_options_resolve(const struct ringsum_options *options, struct rsum_opti
 	out->digest_impl = rsum_digest_impl_get(out->given.digest);
 	if (!out->digest_impl)
 		return rsum_error_set(err, RINGSUM_E_INVALID,
-				      "this processor lacks the digest implementation asked for; "
-				      "use auto or libcrypto");
+				      "this processor cannot run %s; use auto or libcrypto",
+				      digest_name(out->given.digest));
 	return RINGSUM_OK;
 }
 

@@ -12,7 +12,16 @@
 #include <time.h>
 
 /* Lanes that are read at once: a full set for each worker, and one set on its way. */
-#define SPARE_LANES RSUM_SHA256_WIDTH_MAX
+#define SPARE_LANES 3
+
+/*
+ * Reads of what is in memory already are done while they are submitted: a few at a time, so that
+ * the first are hashed meanwhile.
+ */
+#define SUBMIT_BATCH 8
+
+/* A lane's part of the buffers. */
+#define LANE_BUFFERS_SHARE 6
 
 /* A short read or a passing error is tried again so often, then the range stays unread. */
 #define READ_ATTEMPTS_MAX 8
@@ -52,7 +61,8 @@ struct pipeline {
 	struct active_lane *lanes;
 	unsigned lane_capacity;
 	unsigned active_count;
-	size_t next_lane; /* in the plan */
+	unsigned lane_buffers_max; /* of one lane, while others could have some */
+	size_t next_lane;	   /* in the plan */
 	unsigned depth;
 	unsigned in_flight;
 	unsigned outstanding;	    /* buffers that are not free */
@@ -124,6 +134,20 @@ static void fail_lane(struct pipeline *p, const struct rsum_lane *plan, int erro
 	}
 }
 
+/*
+ * At the full width a stream goes at its share of a core's pace. A lane with more bytes than its
+ * share of all that is left would still be going when the others have ended.
+ */
+static bool lane_is_long(const struct pipeline *p, const struct rsum_lane *plan)
+{
+	unsigned width = rsum_digest_impl_width(p->setup->impl);
+	uint64_t streams = (uint64_t)p->setup->threads * width;
+	uint64_t left = p->plan->bytes_total - RSUM_MIN(p->bytes_done, p->plan->bytes_total);
+
+	return width > rsum_digest_impl_narrow_width(p->setup->impl) &&
+	       plan->end - plan->begin > left / streams;
+}
+
 /* False where the lane must wait for another shard to be closed. */
 static bool open_lane(struct pipeline *p, struct active_lane *lane, const struct rsum_lane *plan)
 {
@@ -140,7 +164,7 @@ static bool open_lane(struct pipeline *p, struct active_lane *lane, const struct
 		fail_lane(p, plan, slot);
 		return true;
 	}
-	rsum_hash_lane_open(lane->hash, plan);
+	rsum_hash_lane_open(lane->hash, plan, lane_is_long(p, plan));
 	lane->plan = plan;
 	lane->file_slot = (uint32_t)slot;
 	lane->cursor = rsum_lane_begin(plan, p->files[slot].file.alignment);
@@ -181,10 +205,20 @@ static void close_lanes(struct pipeline *p)
 
 /* ---- reads ---------------------------------------------------------------------------------- */
 
-/* The lane that is furthest behind: fewest buffers on their way, then most left to read. */
+/* What a lane has to read for each buffer that it would then have. */
+static uint64_t bytes_per_buffer(const struct active_lane *lane)
+{
+	return (lane->plan->end - lane->cursor) / (lane->outstanding + 1);
+}
+
+/*
+ * The lane to read next. Buffers go to lanes by what is left of them, so that they end together;
+ * but none gets more than its part while others could have some, since a lane that is hashed
+ * slower than it is read would in the end hold them all.
+ */
 static struct active_lane *choose_lane(struct pipeline *p)
 {
-	struct active_lane *best = NULL;
+	struct active_lane *best = NULL, *least = NULL;
 	unsigned i;
 
 	for (i = 0; i < p->lane_capacity; i++) {
@@ -192,12 +226,13 @@ static struct active_lane *choose_lane(struct pipeline *p)
 
 		if (!lane->plan || !lane->has_reads)
 			continue;
-		if (!best || lane->outstanding < best->outstanding ||
-		    (lane->outstanding == best->outstanding &&
-		     lane->plan->end - lane->cursor > best->plan->end - best->cursor))
+		if (!least || lane->outstanding < least->outstanding)
+			least = lane;
+		if (lane->outstanding < p->lane_buffers_max &&
+		    (!best || bytes_per_buffer(lane) > bytes_per_buffer(best)))
 			best = lane;
 	}
-	return best;
+	return best ? best : least;
 }
 
 /*
@@ -259,15 +294,18 @@ static void submit(struct pipeline *p, struct rsum_io_request **requests, unsign
 		p->broken = result;
 }
 
-static void submit_reads(struct pipeline *p)
+/* Returns whether more could have been submitted. */
+static bool submit_reads(struct pipeline *p)
 {
-	struct active_lane *lane;
+	struct active_lane *lane = NULL;
 	unsigned count = 0;
 
 	if (p->broken || p->is_canceled)
-		return;
+		return false;
 	while (p->in_flight + count < p->depth && p->pool.free_count > 0 &&
 	       (lane = choose_lane(p)) != NULL) {
+		if (count == SUBMIT_BATCH)
+			break;
 		struct rsum_io_request *request = next_request(p, lane);
 
 		RSUM_ASSERT(request);
@@ -275,6 +313,7 @@ static void submit_reads(struct pipeline *p)
 	}
 	if (count > 0)
 		submit(p, p->batch, count);
+	return count == SUBMIT_BATCH && lane;
 }
 
 static struct active_lane *lane_of(struct pipeline *p, const struct rsum_buffer *buffer)
@@ -299,6 +338,20 @@ static bool fall_back_to_buffered(struct pipeline *p, struct rsum_pipeline_file 
 }
 
 /*
+ * Not all memory that a caller can write to takes direct reads: that of a mapped file answers
+ * EFAULT, or with a part of what was asked for. Such a read lands in the buffer and is copied.
+ */
+static bool retreat_from_destination(struct rsum_buffer *buffer, int32_t got)
+{
+	if (buffer->data == buffer->memory)
+		return false;
+	if (got <= 0 && got != -EFAULT && got != -EINVAL && got != -EOPNOTSUPP)
+		return false;
+	buffer->data = buffer->memory;
+	return true;
+}
+
+/*
  * What a completion means. Exactly the expected bytes are success. Less is read again whole,
  * since resuming would break alignment; nothing is the end of a file that became shorter.
  * Returns 0, a negative errno for good, or 1 for another try.
@@ -313,6 +366,8 @@ static int judge(struct pipeline *p, struct rsum_io_request *request)
 		return 0;
 	if (p->broken)
 		return got < 0 ? got : -EIO;
+	if (retreat_from_destination(buffer, got))
+		return 1;
 	if (got == -EINVAL && fall_back_to_buffered(p, file))
 		return 1;
 	/* Reads that were in flight when the first one was refused. */
@@ -365,14 +420,13 @@ static void reap(struct pipeline *p, unsigned timeout_ms)
 
 /*
  * Tells the crew what was read, and whether the loop is held up: workers that would wait for
- * company go ahead then. Without free buffers no read can start; with nothing left to read none
- * will.
+ * company go ahead then. Without a free buffer, or a lane with something left to read, no read
+ * can start.
  */
 static void hand_over(struct pipeline *p)
 {
 	bool is_pressed = p->pool.free_count == 0 || p->in_flight == 0 || p->broken ||
-			  p->is_canceled ||
-			  (p->next_lane == p->plan->lane_count && !choose_lane(p));
+			  p->is_canceled || !choose_lane(p);
 
 	if (p->ready_count == 0 && is_pressed == p->is_pressed)
 		return;
@@ -436,19 +490,20 @@ static void give_up_on_engine(struct pipeline *p)
 static void run_loop(struct pipeline *p)
 {
 	unsigned failed_reaps = 0;
+	bool has_more;
 
 	for (;;) {
 		collect(p, 0);
 		close_lanes(p);
 		open_lanes(p);
-		submit_reads(p);
+		has_more = submit_reads(p);
 		hand_over(p);
 		report_progress(p, false);
 		if (p->in_flight > 0) {
 			uint64_t begin = now_ns();
 			bool is_starved = p->pool.free_count == 0 && p->in_flight < p->depth / 2;
 
-			reap(p, WAIT_MS);
+			reap(p, has_more ? 0 : WAIT_MS);
 			if (is_starved)
 				p->outcome->starved_ns += now_ns() - begin;
 			if (p->broken && p->in_flight > 0 && ++failed_reaps > BROKEN_REAPS_MAX) {
@@ -489,9 +544,15 @@ static int start_engine(struct pipeline *p, struct ringsum_error *err)
 				       sizeof(outcome->engine_reason));
 		if (result == 0)
 			return RINGSUM_OK;
-		if (p->setup->engine == RINGSUM_ENGINE_IO_URING)
-			return rsum_error_set_errno(err, RINGSUM_E_IO, -result, "%s",
-						    outcome->engine_reason);
+		if (p->setup->engine == RINGSUM_ENGINE_IO_URING) {
+			/* The reason ends with the text of its errno. */
+			(void)rsum_error_set(err, RINGSUM_E_IO,
+					     "%s; use --engine auto to go on without it",
+					     outcome->engine_reason);
+			if (err)
+				err->os_errno = -result;
+			return RINGSUM_E_IO;
+		}
 	}
 	p->ops = &rsum_io_engine_pread;
 	result = p->ops->start(&setup, &p->engine, why, sizeof(why));
@@ -540,6 +601,7 @@ static int start(struct pipeline *p, struct ringsum_error *err)
 
 	p->lane_capacity = p->setup->threads * width + SPARE_LANES;
 	p->depth = RSUM_MIN(p->setup->depth, buffer_count);
+	p->lane_buffers_max = RSUM_MAX(buffer_count / LANE_BUFFERS_SHARE, 2);
 	p->requests = calloc(buffer_count, sizeof(*p->requests));
 	p->ready = calloc(buffer_count, sizeof(*p->ready));
 	p->batch = calloc(buffer_count, sizeof(*p->batch));

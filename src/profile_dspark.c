@@ -55,7 +55,7 @@ static bool marker_of(const char *name, uint32_t *word_out)
 static void check_codebook(const struct check *check)
 {
 	const struct rsum_manifest *manifest = check->manifest;
-	char actual[64] = "no such key";
+	char actual[64] = "none";
 
 	if (manifest->codebook && strcmp(manifest->codebook, RSUM_DSPARK_CODEBOOK) == 0)
 		return;
@@ -63,14 +63,15 @@ static void check_codebook(const struct check *check)
 		rsum_text_shorten(manifest->codebook, actual, sizeof(actual));
 	else if (manifest->has_codebook)
 		snprintf(actual, sizeof(actual), "something that is no name");
-	rsum_report_add(check->report,
-			&(struct ringsum_finding){
-				.code = RINGSUM_FINDING_MANIFEST_INVALID,
-				.file = MANIFEST_FILE,
-				.expected = RSUM_DSPARK_CODEBOOK,
-				.actual = actual,
-				.message = "codebook is not the one that the drafter is made for",
-			});
+	rsum_report_add(
+		check->report,
+		&(struct ringsum_finding){
+			.code = RINGSUM_FINDING_MANIFEST_INVALID,
+			.file = MANIFEST_FILE,
+			.expected = RSUM_DSPARK_CODEBOOK,
+			.actual = actual,
+			.message = "codebook is not mul1, which profile dspark-exl3 requires",
+		});
 }
 
 /* ---- the required set --------------------------------------------------------------------- */

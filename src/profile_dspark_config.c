@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "json.h"
-#include "rsum_limits.h"
 #include "profile.h"
+#include "rsum_limits.h"
 
 /* ---- rules for a document ------------------------------------------------------------------ */
 
@@ -157,9 +157,10 @@ struct reader {
 static void add_key_finding(const struct reader *reader, const char *path, const char *expected,
 			    const char *actual, const char *problem)
 {
-	char message[PATH_BYTES + 128];
+	char message[PATH_BYTES + 256];
 
-	snprintf(message, sizeof(message), "%s %s", path, problem);
+	snprintf(message, sizeof(message), "%s %s; get the %s that belongs to this delivery", path,
+		 problem, reader->file_name);
 	rsum_report_add(reader->report, &(struct ringsum_finding){
 						.code = reader->code,
 						.file = reader->file_name,
@@ -177,7 +178,7 @@ static int refuse_value(struct reader *reader, const char *path, const char *exp
 
 	rsum_manifest_describe_token(reader->text, reader->text_bytes, token, actual,
 				     sizeof(actual));
-	add_key_finding(reader, path, expected, actual, "is not what it must be");
+	add_key_finding(reader, path, expected, actual, "is not what profile dspark-exl3 requires");
 	return rsum_json_skip(&reader->json, token);
 }
 
@@ -281,7 +282,7 @@ static int read_map_pair(struct reader *reader, const char *path, struct rsum_dr
 		return refuse_value(reader, full, "a whole number of 64 bits", &value);
 	if (strlen(key.string) != key.length) {
 		add_key_finding(reader, full, "a key without NUL", "a key with NUL inside",
-				"is not what it must be");
+				"is not what profile dspark-exl3 requires");
 		return 0;
 	}
 	pair->name = rsum_arena_copy(&reader->state->arena, key.string, key.length);

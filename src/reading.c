@@ -18,6 +18,9 @@ struct shard_pass {
 	bool is_changed; /* it was not the same file throughout */
 	bool was_direct; /* some of it was read with O_DIRECT */
 	bool was_buffered;
+	int open_error;	     /* negative errno of the last opening that failed, or 0 */
+	bool is_unopened;    /* wants failed with it: they share one finding */
+	bool refuses_direct; /* and it was required */
 };
 
 struct pass {
@@ -27,6 +30,7 @@ struct pass {
 	struct rsum_range_result *results; /* by want */
 	struct rsum_range_result *second;  /* by want; NULL where nothing was read twice */
 	bool is_second;
+	bool is_canceled;
 	uint64_t bytes_total;
 };
 
@@ -78,9 +82,8 @@ static int set_direct(const struct ringsum_options *options, struct rsum_pipelin
 	return options->direct == RINGSUM_DIRECT_REQUIRE ? -EOPNOTSUPP : 0;
 }
 
-static int open_shard(void *arg, uint32_t shard_index, struct rsum_pipeline_file *file_out)
+static int try_to_open(struct pass *pass, uint32_t shard_index, struct rsum_pipeline_file *file_out)
 {
-	struct pass *pass = arg;
 	struct rsum_shard *shard = &pass->checkpoint->shards[shard_index];
 	struct rsum_pipeline_file file = { 0 };
 	struct rsum_file_identity identity;
@@ -117,6 +120,16 @@ static int open_shard(void *arg, uint32_t shard_index, struct rsum_pipeline_file
 	return 0;
 }
 
+static int open_shard(void *arg, uint32_t shard_index, struct rsum_pipeline_file *file_out)
+{
+	struct pass *pass = arg;
+	int result = try_to_open(pass, shard_index, file_out);
+
+	if (result < 0 && !pass->is_second)
+		pass->shards[shard_index].open_error = result;
+	return result;
+}
+
 static void close_shard(void *arg, uint32_t shard_index, const struct rsum_pipeline_file *file)
 {
 	struct pass *pass = arg;
@@ -139,11 +152,12 @@ static int on_progress(void *arg, uint64_t bytes_done)
 {
 	struct pass *pass = arg;
 	const struct ringsum_options *options = &pass->checkpoint->options.given;
+	const struct ringsum_report *report = pass->reading->report;
 	const struct ringsum_progress progress = {
 		.bytes_total = pass->bytes_total,
 		.bytes_done = bytes_done,
-		.tensors_total = pass->reading->want_count,
-		.findings_count = pass->reading->report->totals.findings_total,
+		.tensors_total = report->totals.tensors_promised,
+		.findings_count = report->refusing_count + report->undecided_count,
 	};
 
 	return options->progress(options->progress_arg, &progress);
@@ -247,7 +261,7 @@ static void count_outcome(struct pass *pass, const struct rsum_pipeline_outcome 
 static int read_differences_again(struct pass *pass, struct ringsum_error *err)
 {
 	size_t count = pass->reading->want_count, differences = 0, i;
-	struct rsum_pipeline_outcome outcome;
+	struct rsum_pipeline_outcome outcome = { 0 };
 	bool *is_wanted = calloc(count + 1, sizeof(*is_wanted));
 	int result = RINGSUM_E_NOMEM;
 
@@ -301,6 +315,23 @@ static void add_finding(struct ringsum_report *report, enum ringsum_finding_code
 	rsum_report_add(report, &finding);
 }
 
+/* Whether direct I/O was required and this is how a file refuses it. */
+static bool is_direct_refusal(const struct pass *pass, int error)
+{
+	return pass->checkpoint->options.given.direct == RINGSUM_DIRECT_REQUIRE &&
+	       (error == -EOPNOTSUPP || error == -EINVAL);
+}
+
+/* Whether a want is unread for a reason that is its shard's. */
+static bool fails_with_shard(const struct pass *pass, size_t want)
+{
+	const struct rsum_range_result *result = &pass->results[want];
+	const struct shard_pass *shard = &pass->shards[shard_of(pass, want)];
+
+	return !result->is_hashed && result->error != 0 &&
+	       (result->error == shard->open_error || is_direct_refusal(pass, result->error));
+}
+
 static enum rsum_promise_status weigh_unread(struct pass *pass, size_t want)
 {
 	const struct rsum_range_result *result = &pass->results[want];
@@ -309,16 +340,14 @@ static enum rsum_promise_status weigh_unread(struct pass *pass, size_t want)
 
 	if (result->error == -ECANCELED)
 		return RSUM_PROMISE_UNDECIDED; /* not reached; the report is not complete */
+	if (fails_with_shard(pass, want))
+		return RSUM_PROMISE_UNDECIDED; /* the shard has its finding */
 	snprintf(offset, sizeof(offset), "at byte %llu of the shard",
 		 (unsigned long long)result->error_offset);
 	if (result->error == -ENODATA)
 		snprintf(message, sizeof(message),
 			 "the shard ended early when read %s, though its size says otherwise",
 			 offset);
-	else if (result->error == -EOPNOTSUPP || result->error == -EINVAL)
-		snprintf(message, sizeof(message),
-			 "direct I/O was required and the file refuses it (%s %s)",
-			 strerror(-result->error), offset);
 	else
 		snprintf(message, sizeof(message), "could not be read %s: %s", offset,
 			 strerror(-result->error));
@@ -340,8 +369,12 @@ static enum rsum_promise_status weigh_difference(struct pass *pass, size_t want)
 	if (!second || !second->is_hashed) {
 		add_finding(report, RINGSUM_FINDING_READ_ERROR, RINGSUM_SEVERITY_UNDECIDED, tensor,
 			    expected, actual,
-			    "the bytes differ from the promise, and a second reading to be sure of "
-			    "it failed; verify again");
+			    pass->is_canceled
+				    ? "the bytes differ from the promise, and the run was "
+				      "interrupted before a second reading to be sure of it; "
+				      "verify again"
+				    : "the bytes differ from the promise, and a second reading to "
+				      "be sure of it failed; verify again");
 		return RSUM_PROMISE_UNDECIDED;
 	}
 	if (digest_is(second, pass->results[want].digest)) {
@@ -382,8 +415,11 @@ bool rsum_marker_is_right(const struct rsum_profile *profile, const struct rings
 		return true;
 	snprintf(expected, sizeof(expected), "0x%08X", wanted);
 	snprintf(actual, sizeof(actual), "0x%08X", found);
-	add_finding(report, RINGSUM_FINDING_EXL3_INVALID, RINGSUM_SEVERITY_REFUSE, tensor, expected,
-		    actual, "the marker is not that of the mul1 codebook");
+	add_finding(
+		report, RINGSUM_FINDING_EXL3_INVALID, RINGSUM_SEVERITY_REFUSE, tensor, expected,
+		actual,
+		"the marker is not that of the mul1 codebook, though the bytes are as promised: "
+		"the delivery was packed with another codebook");
 	return false;
 }
 
@@ -411,21 +447,46 @@ static enum rsum_promise_status weigh(struct pass *pass, size_t want)
 	return status;
 }
 
-static void report_changed_shards(struct pass *pass)
+/* What is wrong with a shard as a whole; false where nothing is. */
+static bool refuse_shard(const struct shard_pass *shard, struct rsum_refusal *refusal)
+{
+	if (shard->is_changed)
+		(void)rsum_refusal_set(refusal, RINGSUM_FINDING_CHANGED_DURING_READ,
+				       "the shard was changed or replaced while it was verified; "
+				       "wait until nothing writes to it and verify again");
+	else if (shard->refuses_direct)
+		(void)rsum_refusal_set(refusal, RINGSUM_FINDING_READ_ERROR,
+				       "direct I/O was required and this file refuses it; use "
+				       "--direct prefer");
+	else if (shard->is_unopened)
+		(void)rsum_refusal_set(refusal, RINGSUM_FINDING_READ_ERROR,
+				       "the shard cannot be opened again for reading: %s; mend "
+				       "that and verify again",
+				       strerror(-shard->open_error));
+	return shard->is_changed || shard->refuses_direct || shard->is_unopened;
+}
+
+/* One finding for a shard, however many of its tensors fail with it. */
+static void report_shards(struct pass *pass)
 {
 	const struct ringsum_checkpoint *checkpoint = pass->checkpoint;
 	struct rsum_refusal refusal;
 	size_t i;
 
-	for (i = 0; i < checkpoint->manifest.file_count; i++) {
-		if (!pass->shards[i].is_changed)
+	for (i = 0; i < pass->reading->want_count; i++) {
+		struct shard_pass *shard = &pass->shards[shard_of(pass, i)];
+
+		if (!fails_with_shard(pass, i))
 			continue;
-		(void)rsum_refusal_set(&refusal, RINGSUM_FINDING_CHANGED_DURING_READ,
-				       "the shard was changed or replaced while it was verified; "
-				       "wait until nothing writes to it and verify again");
-		rsum_report_add_refusal(pass->reading->report, &refusal, NULL,
-					checkpoint->shards[i].name);
+		if (is_direct_refusal(pass, pass->results[i].error))
+			shard->refuses_direct = true;
+		else
+			shard->is_unopened = true;
 	}
+	for (i = 0; i < checkpoint->manifest.file_count; i++)
+		if (refuse_shard(&pass->shards[i], &refusal))
+			rsum_report_add_refusal(pass->reading->report, &refusal, NULL,
+						checkpoint->shards[i].name);
 }
 
 static void record_facts(struct pass *pass, const struct rsum_pipeline_outcome *outcome)
@@ -479,8 +540,10 @@ int rsum_reading_run(struct rsum_reading *reading, struct ringsum_error *err)
 	for (i = 0; i < reading->want_count; i++)
 		reading->wants[i].status = RSUM_PROMISE_UNDECIDED;
 	result = read_all(&pass, err);
+	pass.is_canceled = result == RINGSUM_E_CANCELED;
+	reading->report->facts.is_interrupted = pass.is_canceled;
 	if (pass.results && pass.shards) {
-		report_changed_shards(&pass);
+		report_shards(&pass);
 		for (i = 0; i < reading->want_count; i++)
 			reading->wants[i].status = weigh(&pass, i);
 	}

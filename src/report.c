@@ -7,9 +7,7 @@
 
 #include "rsum_limits.h"
 
-/* Notes may be as many as files on a disk; so many of them are listed, all are counted. */
-#define NOTES_LISTED_MAX 10000
-static_assert(NOTES_LISTED_MAX < RSUM_LIMIT_FINDINGS, "notes never fill the list");
+static_assert(RSUM_LIMIT_NOTES < RSUM_LIMIT_FINDINGS, "notes never fill the list");
 
 static const char *const code_names[RINGSUM_FINDING_CODE_COUNT] = {
 	[RINGSUM_FINDING_MANIFEST_INVALID] = "manifest-invalid",
@@ -90,7 +88,7 @@ static void drop_notes(struct ringsum_report *report)
 static bool is_to_be_listed(struct ringsum_report *report, enum ringsum_severity severity)
 {
 	if (severity == RINGSUM_SEVERITY_NOTE)
-		return report->note_count < NOTES_LISTED_MAX &&
+		return report->note_count < RSUM_LIMIT_NOTES &&
 		       report->finding_count < RSUM_LIMIT_FINDINGS;
 	if (report->finding_count == RSUM_LIMIT_FINDINGS && report->note_count > 0)
 		drop_notes(report);
@@ -106,8 +104,10 @@ static bool keep_text(struct ringsum_report *report, const char **slot, const ch
 		return true;
 	}
 	copy = rsum_arena_copy(&report->strings, text, strlen(text));
+	if (!copy)
+		return false;
 	*slot = copy;
-	return copy;
+	return true;
 }
 
 static bool grow(struct ringsum_report *report)
@@ -171,6 +171,22 @@ void rsum_report_add_refusal(struct ringsum_report *report, const struct rsum_re
 					.actual = refusal->actual[0] ? refusal->actual : NULL,
 					.message = refusal->message,
 				});
+}
+
+void rsum_report_advise(struct ringsum_report *report, const char *advice)
+{
+	struct rsum_text text = { 0 };
+	struct ringsum_finding *last;
+	char *message = NULL;
+
+	if (report->finding_count == 0)
+		return;
+	last = &report->findings[report->finding_count - 1];
+	rsum_text_printf(&text, "%s; %s", last->message, advice);
+	if (rsum_text_finish(&text, &message) != RINGSUM_OK ||
+	    !keep_text(report, &last->message, message))
+		report->is_incomplete_for_memory = true;
+	free(message);
 }
 
 void rsum_report_set_text(struct ringsum_report *report, const char **slot, const char *text)

@@ -29,7 +29,9 @@ struct rsum_report_facts {
 	const char *digest_impl; /* "sha-ni-x3", "sha-ni-x2" or "libcrypto" */
 	uint32_t threads;
 	const char *limited_by; /* "disk", "hash" or NULL where unknown */
-	const char *error; /* owned; why nothing could be checked, or NULL */
+	const char *error;	/* owned; why nothing could be checked, or NULL */
+	bool is_strict;		/* what nobody promised is a finding */
+	bool is_interrupted;	/* canceled before everything was read */
 };
 
 struct ringsum_report {
@@ -59,6 +61,9 @@ void rsum_report_add(struct ringsum_report *report, const struct ringsum_finding
 /* Adds a refusal about `tensor` (may be NULL) in `file` (may be NULL), without a range. */
 void rsum_report_add_refusal(struct ringsum_report *report, const struct rsum_refusal *refusal,
 			     const char *tensor, const char *file);
+
+/* Appends "; " and what to do to the message of the finding that was listed last. */
+void rsum_report_advise(struct ringsum_report *report, const char *advice);
 
 /* Keeps a copy of `text` in *slot, one of the owned strings of report->facts. */
 void rsum_report_set_text(struct ringsum_report *report, const char **slot, const char *text);

@@ -197,6 +197,8 @@ RSUM_PUBLIC int ringsum_report_to_json(const struct ringsum_report *report, char
 	append_digest(&text, &report->facts);
 	append_seconds(&text, totals.elapsed_seconds);
 	append_rate(&text, report);
+	rsum_text_printf(&text, ",\n \"interrupted\":%s",
+			 report->facts.is_interrupted ? "true" : "false");
 	rsum_text_printf(&text, ",\n \"files_unpromised\":%" PRIu64, totals.files_unpromised);
 	rsum_text_printf(&text, ",\n \"findings_total\":%" PRIu64, totals.findings_total);
 	append_list(&text, report, "findings", false);

@@ -10,8 +10,8 @@
 #include "error.h"
 #include "json.h"
 #include "report.h"
+#include "rsum_limits.h"
 
-#define NOTES_SHOWN_MAX 20
 #define VALUE_SHOWN_BYTES 256 /* of an expected or actual value */
 
 /* ---- a growing string -------------------------------------------------------------------- */
@@ -326,7 +326,7 @@ static void append_findings(struct rsum_text *text, const struct ringsum_report 
 		append_counted(text, total - listed, "more finding");
 		rsum_text_printf(text, ", counted but not listed\n");
 	}
-	for (size_t i = 0; i < report->finding_count && notes_shown < NOTES_SHOWN_MAX; i++) {
+	for (size_t i = 0; i < report->finding_count && notes_shown < RSUM_LIMIT_NOTES_SHOWN; i++) {
 		if (report->findings[i].severity != RINGSUM_SEVERITY_NOTE)
 			continue;
 		append_finding(text, &report->findings[i]);
@@ -364,7 +364,8 @@ static void append_remarks(struct rsum_text *text, const struct ringsum_report *
 	const struct rsum_report_facts *facts = &report->facts;
 	const struct ringsum_totals *totals = &report->totals;
 
-	if (totals->tensors_unpromised > 0 || totals->files_unpromised > 0) {
+	/* Under strict they are findings, and counted as such. */
+	if (!facts->is_strict && (totals->tensors_unpromised > 0 || totals->files_unpromised > 0)) {
 		rsum_text_append(text, "unpromised: ", 12);
 		append_counted(text, totals->tensors_unpromised, "tensor");
 		rsum_text_append(text, " and ", 5);
@@ -388,6 +389,32 @@ static void append_remarks(struct rsum_text *text, const struct ringsum_report *
 
 /* ---- the summary line --------------------------------------------------------------------- */
 
+/* "631 MB", or "630 MB of 631 MB proven", to the byte where that would read as if all were. */
+static void append_proven(struct rsum_text *text, const struct ringsum_report *report)
+{
+	uint64_t proven = report->totals.bytes_proven, promised = report->totals.bytes_promised;
+	struct rsum_text left = { 0 }, right = { 0 };
+
+	append_bytes(&left, proven);
+	append_bytes(&right, promised);
+	if (ringsum_report_verdict(report) == RINGSUM_VERDICT_IDENTICAL) {
+		append_bytes(text, proven);
+	} else if (proven != promised && left.data && right.data &&
+		   strcmp(left.data, right.data) == 0) {
+		append_count(text, proven);
+		rsum_text_append(text, " of ", 4);
+		append_counted(text, promised, "byte");
+		rsum_text_append(text, " proven", 7);
+	} else {
+		append_bytes(text, proven);
+		rsum_text_append(text, " of ", 4);
+		append_bytes(text, promised);
+		rsum_text_append(text, " proven", 7);
+	}
+	free(left.data);
+	free(right.data);
+}
+
 /* ", 631 MB in 0.3 s, 2.1 GB/s, direct I/O" */
 static void append_speed(struct rsum_text *text, const struct ringsum_report *report)
 {
@@ -396,12 +423,7 @@ static void append_speed(struct rsum_text *text, const struct ringsum_report *re
 	uint64_t rate = rsum_report_bytes_per_second(report);
 
 	rsum_text_append(text, ", ", 2);
-	append_bytes(text, totals->bytes_proven);
-	if (ringsum_report_verdict(report) != RINGSUM_VERDICT_IDENTICAL) {
-		rsum_text_append(text, " of ", 4);
-		append_bytes(text, totals->bytes_promised);
-		rsum_text_append(text, " proven", 7);
-	}
+	append_proven(text, report);
 	if (totals->elapsed_seconds > 0) {
 		rsum_text_append(text, " in ", 4);
 		append_seconds(text, totals->elapsed_seconds);
@@ -424,7 +446,7 @@ static const char *undecided_reason(const struct ringsum_report *report)
 
 	if (report->is_incomplete_for_memory)
 		return "memory ran out, so not everything that was found is known; ";
-	if (report->undecided_count > 0)
+	if (report->undecided_count > 0 || report->facts.is_interrupted)
 		return "";
 	if (!report->is_complete)
 		return "the check did not run to its end; ";
@@ -452,6 +474,8 @@ static void append_summary(struct rsum_text *text, const struct ringsum_report *
 	} else {
 		rsum_text_printf(
 			text, "%s: ", verdict == RINGSUM_VERDICT_REFUSED ? "refused" : "undecided");
+		if (report->facts.is_interrupted)
+			rsum_text_printf(text, "interrupted before everything was read; ");
 		if (verdict == RINGSUM_VERDICT_UNDECIDED)
 			rsum_text_printf(text, "%s", undecided_reason(report));
 		append_counted(text, report->refusing_count + report->undecided_count, "finding");
@@ -474,8 +498,8 @@ RSUM_PUBLIC int ringsum_report_to_text(const struct ringsum_report *report, char
 		return rsum_error_set(err, RINGSUM_E_INVALID,
 				      "a report and a place for its text "
 				      "are needed");
-	append_findings(&text, report);
 	append_subject(&text, &report->facts);
+	append_findings(&text, report);
 	append_remarks(&text, report);
 	append_summary(&text, report);
 	if (rsum_text_finish(&text, text_out))

@@ -11,18 +11,26 @@
 #define RSUM_LIMIT_JSON_DEPTH 64	 /* of every other document */
 #define RSUM_LIMIT_JSON_KEYS 5000000	 /* of the objects open at one time */
 #define RSUM_LIMIT_TENSORS 4000000
+#define RSUM_LIMIT_SHORT_ENTRIES 10000 /* of a manifest, too short to be promises */
+#define RSUM_LIMIT_DIMENSIONS 12000000 /* of all shapes in a header: 3 for each of its tensors */
+#define RSUM_LIMIT_METADATA 1000000    /* pairs in a header */
 #define RSUM_LIMIT_STAGES 64
 #define RSUM_LIMIT_EXPERTS 65536
 #define RSUM_LIMIT_NAME_BYTES 4096
 #define RSUM_LIMIT_RANK 64
 #define RSUM_LIMIT_SHARDS 100000
-#define RSUM_LIMIT_FINDINGS 100000    /* listed; all are counted */
+#define RSUM_LIMIT_FINDINGS 100000 /* listed; all are counted */
+/* Notes may be as many as files on a disk: so many are among the listed; all are counted. */
+#define RSUM_LIMIT_NOTES 10000
+#define RSUM_LIMIT_NOTES_SHOWN 20     /* in a report as text */
 #define RSUM_LIMIT_WALK_FILES 1000000 /* looked at when searching for unpromised files */
 #define RSUM_LIMIT_WALK_DEPTH 32
-#define RSUM_LIMIT_FILE_OFFSET (UINT64_C(1) << 62) /* no range ends beyond it */
+#define RSUM_LIMIT_INSPECT_BYTES (UINT64_C(1) << 30) /* headers of one inspection together */
+#define RSUM_LIMIT_FILE_OFFSET (UINT64_C(1) << 62)   /* no range ends beyond it */
 #define RSUM_LIMIT_MEMORY_BYTES (UINT64_C(16) << 30)
 #define RSUM_LIMIT_DEPTH 256
 #define RSUM_LIMIT_THREADS 256
+#define RSUM_LIMIT_READERS 32 /* threads that read where io_uring is not used */
 
 #define RSUM_DEFAULT_MEMORY_BYTES (UINT64_C(48) << 20)
 #define RSUM_DEFAULT_CHUNK_BYTES (UINT32_C(1) << 20)

@@ -215,16 +215,16 @@ static int check_file_size(const struct rsum_safetensors *out, uint64_t file_byt
 		ret = rsum_refusal_set(
 			refusal, RINGSUM_FINDING_FILE_TRUNCATED,
 			"truncated by %" PRIu64 " byte%s: the header promises a file "
-			"of %" PRIu64 ", it has %" PRIu64,
+			"of %" PRIu64 " bytes, it has %" PRIu64 "; fetch the end again",
 			out->data_end - file_bytes, out->data_end - file_bytes == 1 ? "" : "s",
 			out->data_end, file_bytes);
 	else
-		ret = rsum_refusal_set(refusal, RINGSUM_FINDING_FILE_TRAILING,
-				       "%" PRIu64 " trailing byte%s: the header promises a file of "
-				       "%" PRIu64 ", it has %" PRIu64,
-				       file_bytes - out->data_end,
-				       file_bytes - out->data_end == 1 ? "" : "s", out->data_end,
-				       file_bytes);
+		ret = rsum_refusal_set(
+			refusal, RINGSUM_FINDING_FILE_TRAILING,
+			"%" PRIu64 " trailing byte%s: the header promises a file of "
+			"%" PRIu64 " bytes, it has %" PRIu64 "; fetch the file again",
+			file_bytes - out->data_end, file_bytes - out->data_end == 1 ? "" : "s",
+			out->data_end, file_bytes);
 	return with_bytes(ret, refusal, out->data_end, file_bytes);
 }
 

@@ -137,6 +137,9 @@ static int add_dimension(struct parser *parser, struct rsum_safetensors_tensor *
 	if (tensor->rank == RSUM_LIMIT_RANK)
 		return refuse(parser, "tensor %s: more than %d dimensions, which is the limit",
 			      rsum_safetensors_show(tensor->name, shown), RSUM_LIMIT_RANK);
+	if (out->dimension_count == RSUM_LIMIT_DIMENSIONS)
+		return refuse(parser, "more than %d dimensions in all shapes, which is the limit",
+			      RSUM_LIMIT_DIMENSIONS);
 	dimensions = make_room(out->dimensions, out->dimension_count, &parser->dimension_capacity,
 			       sizeof(*dimensions));
 	if (!dimensions)
@@ -314,6 +317,9 @@ static int read_pair(struct parser *parser, const struct rsum_json_token *key)
 	ret = check_string(parser, &token);
 	if (ret)
 		return ret;
+	if (out->metadata_count == RSUM_LIMIT_METADATA)
+		return refuse(parser, "__metadata__: more than %d pairs, which is the limit",
+			      RSUM_LIMIT_METADATA);
 	pairs = make_room(out->metadata, out->metadata_count, &parser->metadata_capacity,
 			  sizeof(*pairs));
 	if (!pairs)

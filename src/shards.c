@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The shards of a checkpoint against its promises: paths, headers, and what nobody promised. */
+/* The shards of a checkpoint against its promises: paths, headers, tensors nobody promised. */
 #include "checkpoint.h"
 #include "rsum_limits.h"
 #include "safetensors.h"
@@ -152,22 +152,6 @@ static void report_cut_off(struct shard_check *check, const struct ringsum_tenso
 	rsum_report_add(check->checkpoint->report, &finding);
 }
 
-static void report_unpromised(struct ringsum_checkpoint *checkpoint, const char *tensor,
-			      const char *file)
-{
-	struct ringsum_finding finding = {
-		.code = RINGSUM_FINDING_UNPROMISED,
-		.severity = checkpoint->options.given.strict ? RINGSUM_SEVERITY_REFUSE
-							     : RINGSUM_SEVERITY_NOTE,
-		.tensor = tensor,
-		.file = file,
-		.message = tensor ? "the shard holds a tensor that the manifest does not promise"
-				  : "the manifest promises nothing about this file",
-	};
-
-	rsum_report_add(checkpoint->report, &finding);
-}
-
 static int compare_with_promises(struct shard_check *check)
 {
 	struct ringsum_checkpoint *checkpoint = check->checkpoint;
@@ -203,7 +187,7 @@ static int compare_with_promises(struct shard_check *check)
 		if (is_promised[i])
 			continue;
 		checkpoint->report->totals.tensors_unpromised++;
-		report_unpromised(checkpoint, header->tensors[i].name, check->shard->name);
+		rsum_unpromised_report(checkpoint, header->tensors[i].name, check->shard->name);
 	}
 	free(is_promised);
 	return RINGSUM_OK;
@@ -218,6 +202,7 @@ static int check_shard(struct shard_check *check)
 	switch (rsum_confine_open(&checkpoint->root, check->shard->name, &check->fd,
 				  &check->shard->identity, &os_errno, &refusal)) {
 	case RSUM_CONFINE_OK:
+		check->shard->is_opened = true;
 		break;
 	case RSUM_CONFINE_REFUSED:
 		rsum_report_add_refusal(checkpoint->report, &refusal, NULL, check->shard->name);
@@ -239,48 +224,7 @@ static int check_shard(struct shard_check *check)
 	return result;
 }
 
-/* ---- files that nobody promised ------------------------------------------------------------- */
-
-struct walk {
-	struct ringsum_checkpoint *checkpoint;
-	const char *manifest_name; /* relative to the root, or NULL where it lies elsewhere */
-};
-
-static void visit_file(void *arg, const char *relative_path)
-{
-	struct walk *walk = arg;
-	struct ringsum_checkpoint *checkpoint = walk->checkpoint;
-
-	if (walk->manifest_name && strcmp(relative_path, walk->manifest_name) == 0)
-		return;
-	if (checkpoint->profile->needs_config && (strcmp(relative_path, RSUM_CONFIG_FILE) == 0 ||
-						  strcmp(relative_path, RSUM_PLAN_FILE) == 0))
-		return;
-	if (rsum_name_index_find(&checkpoint->manifest.by_file, relative_path) !=
-	    RSUM_NAME_INDEX_NONE)
-		return;
-	checkpoint->report->totals.files_unpromised++;
-	report_unpromised(checkpoint, NULL, relative_path);
-}
-
-static void look_for_unpromised(struct ringsum_checkpoint *checkpoint, const char *manifest_name)
-{
-	struct walk walk = { .checkpoint = checkpoint, .manifest_name = manifest_name };
-	struct rsum_refusal refusal;
-	bool is_cut = false;
-	int result = rsum_root_walk(&checkpoint->root, visit_file, &walk, &is_cut);
-
-	if (!checkpoint->options.given.strict || (result == 0 && !is_cut))
-		return;
-	/* Under strict, files that were not looked for could be the ones that matter. */
-	(void)rsum_refusal_set(&refusal, RINGSUM_FINDING_READ_ERROR,
-			       "not all of the directory could be listed%s%s, so files that nobody "
-			       "promised may be there",
-			       result < 0 ? ": " : "", result < 0 ? strerror(-result) : "");
-	rsum_report_add_refusal(checkpoint->report, &refusal, NULL, NULL);
-}
-
-int rsum_shards_check(struct ringsum_checkpoint *checkpoint, const char *manifest_name)
+int rsum_shards_check(struct ringsum_checkpoint *checkpoint)
 {
 	const struct rsum_manifest *manifest = &checkpoint->manifest;
 	struct grouping grouping = { 0 };
@@ -304,7 +248,6 @@ int rsum_shards_check(struct ringsum_checkpoint *checkpoint, const char *manifes
 		if (result != RINGSUM_OK)
 			goto out;
 	}
-	look_for_unpromised(checkpoint, manifest_name);
 	result = RINGSUM_OK;
 out:
 	free(grouping.begin);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -227,6 +228,32 @@ static void test_wrong_digest_of_an_empty_tensor(void **state)
 	delivery_write(&delivery, SEED, true);
 }
 
+static bool says(const struct ringsum_report *report, const char *piece)
+{
+	char *text = NULL;
+	bool is_said;
+
+	assert_int_equal(ringsum_report_to_text(report, &text, NULL), RINGSUM_OK);
+	is_said = strstr(text, piece) != NULL;
+	ringsum_free(text);
+	return is_said;
+}
+
+/* The path of a name in the delivery, in a buffer of at least 128 bytes. */
+static char *in_root(char *path, const char *name)
+{
+	snprintf(path, 128, "%s/%s", delivery.root, name);
+	return path;
+}
+
+static void make_file(const char *path)
+{
+	FILE *file = fopen(path, "w");
+
+	assert_non_null(file);
+	assert_int_equal(fclose(file), 0);
+}
+
 static int cancel_at_once(void *arg, const struct ringsum_progress *progress)
 {
 	(void)arg;
@@ -247,8 +274,220 @@ static void test_cancel(void **state)
 		report = verify(&options, RINGSUM_E_CANCELED);
 		assert_non_null(report);
 		assert_int_equal(ringsum_report_verdict(report), RINGSUM_VERDICT_UNDECIDED);
+		assert_true(says(report, "\nundecided: interrupted before everything was read; "));
 		ringsum_report_free(report);
 	}
+}
+
+struct watch {
+	unsigned calls;
+	uint64_t bytes_done;
+	uint64_t findings_count;
+};
+
+static int watch_progress(void *arg, const struct ringsum_progress *progress)
+{
+	struct watch *watch = arg;
+
+	watch->calls++;
+	assert_int_equal(progress->tensors_total, delivery.count);
+	assert_true(progress->bytes_done >= watch->bytes_done);
+	assert_true(progress->bytes_done <= progress->bytes_total);
+	watch->bytes_done = progress->bytes_done;
+	watch->findings_count = progress->findings_count;
+	return 0;
+}
+
+static void test_progress(void **state)
+{
+	struct ringsum_options options = ways[0].options;
+	struct watch watch = { 0 };
+	struct ringsum_totals totals;
+	struct ringsum_report *report;
+	char path[128];
+
+	(void)state;
+	snprintf(context, sizeof(context), "progress");
+	options.progress = watch_progress;
+	options.progress_arg = &watch;
+	report = verify(&options, RINGSUM_OK);
+	ringsum_report_totals(report, &totals);
+	assert_true(watch.calls > 0);
+	assert_int_equal(watch.bytes_done, totals.bytes_promised);
+	assert_int_equal(watch.findings_count, 0);
+	ringsum_report_free(report);
+
+	/* What was found before the reading is counted during it. */
+	in_root(path, "stranger");
+	make_file(path);
+	options.strict = 1;
+	watch = (struct watch){ 0 };
+	report = verify(&options, RINGSUM_E_REFUSED);
+	assert_int_equal(watch.findings_count, 1);
+	ringsum_report_free(report);
+	assert_int_equal(unlink(path), 0);
+}
+
+/* ---- what nobody promised ------------------------------------------------------------------- */
+
+static void test_unpromised_come_in_order(void **state)
+{
+	static const char *const names[] = {
+		"zeta", "beta", "alpha", "beta2", "a/z", "a.b", "gamma"
+	};
+	static const char *const sorted[] = { "a.b",   "a/z",	"alpha", "beta",
+					      "beta2", "gamma", "zeta" };
+	struct ringsum_options options = ways[0].options;
+	struct ringsum_report *report;
+	char path[128];
+	size_t i;
+	int round;
+
+	(void)state;
+	snprintf(context, sizeof(context), "unpromised files");
+	assert_int_equal(mkdir(in_root(path, "a"), 0700), 0);
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		make_file(in_root(path, names[i]));
+	for (round = 0; round < 2; round++) {
+		options.strict = round;
+		report = verify(&options, round ? RINGSUM_E_REFUSED : RINGSUM_OK);
+		assert_int_equal(ringsum_report_finding_count(report), 7);
+		for (i = 0; i < 7; i++)
+			assert_string_equal(ringsum_report_finding_at(report, i)->file, sorted[i]);
+		ringsum_report_free(report);
+	}
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		assert_int_equal(unlink(in_root(path, names[i])), 0);
+	assert_int_equal(rmdir(in_root(path, "a")), 0);
+}
+
+/* A link to what is promised, and what it leads to, are no strangers; another name is one. */
+static void test_strict_knows_links(void **state)
+{
+	struct ringsum_options options = ways[0].options;
+	const char *shard = delivery_shard_path(&delivery, 0);
+	const char *name = strrchr(shard, '/') + 1;
+	char directory[128], moved[256], first[256], manifest[128], alias[128];
+	struct ringsum_error err = { 0 };
+	struct ringsum_report *report;
+
+	(void)state;
+	snprintf(context, sizeof(context), "links under strict");
+	options.strict = 1;
+	ringsum_report_free(verify(&options, RINGSUM_OK));
+
+	/* name -> first -> sub/moved */
+	assert_int_equal(mkdir(in_root(directory, "sub"), 0700), 0);
+	snprintf(moved, sizeof(moved), "%s/moved", directory);
+	in_root(first, "first");
+	assert_int_equal(rename(shard, moved), 0);
+	assert_int_equal(symlink("sub/moved", first), 0);
+	assert_int_equal(symlink("first", shard), 0);
+	ringsum_report_free(verify(&options, RINGSUM_OK));
+
+	/* The manifest under the name that the caller gives it, from elsewhere. */
+	options.manifest_path = in_root(manifest, "TENSORS.json");
+	ringsum_report_free(verify(&options, RINGSUM_OK));
+	options.manifest_path = NULL;
+
+	assert_int_equal(unlink(shard), 0);
+	assert_int_equal(unlink(first), 0);
+	assert_int_equal(rename(moved, shard), 0);
+	assert_int_equal(rmdir(directory), 0);
+
+	/* The shard is there under its own name: a second one is more than was promised. */
+	assert_int_equal(link(shard, in_root(alias, "alias")), 0);
+	report = NULL;
+	assert_int_equal(ringsum_verify_path(delivery.root, &options, &report, &err),
+			 RINGSUM_E_REFUSED);
+	assert_int_equal(strncmp(err.message, "1 finding; the first: the manifest promises no", 46),
+			 0);
+	assert_int_equal(ringsum_report_finding_count(report), 1);
+	assert_string_equal(ringsum_report_finding_at(report, 0)->file, "alias");
+	ringsum_report_free(report);
+	assert_int_equal(unlink(alias), 0);
+	assert_int_equal(symlink(name, alias), 0);
+	ringsum_report_free(verify(&options, RINGSUM_E_REFUSED));
+	assert_int_equal(unlink(alias), 0);
+}
+
+/* A directory on the way is a link: it too is what the promise names. */
+static void test_strict_knows_linked_directories(void **state)
+{
+	static const char promised[] =
+		"{\"tensors\":[{\"name\":\"t\",\"dtype\":\"U8\","
+		"\"shape\":[0],\"destination_file\":\"by/shard\","
+		"\"destination_byte_range\":[%zu,%zu],"
+		"\"source_byte_range\":[0,0],\"resident_packed_bytes\":0,"
+		"\"source_byte_range_sha256\":\"e3b0c44298fc1c149afbf4c8996fb924"
+		"27ae41e4649b934ca495991b7852b855\"}]}";
+	static const char header[] =
+		"{\"t\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}}";
+	struct ringsum_options options = ways[0].options;
+	struct ringsum_error err = { 0 };
+	unsigned char length[8] = { sizeof(header) - 1 };
+	struct delivery other;
+	char path[128];
+	FILE *file;
+
+	(void)state;
+	delivery_init(&other, NULL);
+	snprintf(path, sizeof(path), "%s/real", other.root);
+	assert_int_equal(mkdir(path, 0700), 0);
+	snprintf(path, sizeof(path), "%s/by", other.root);
+	assert_int_equal(symlink("real", path), 0);
+	snprintf(path, sizeof(path), "%s/real/shard", other.root);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	assert_int_equal(fwrite(length, 1, 8, file), 8);
+	fputs(header, file);
+	assert_int_equal(fclose(file), 0);
+	snprintf(path, sizeof(path), "%s/TENSORS.json", other.root);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fprintf(file, promised, 8 + sizeof(header) - 1, 8 + sizeof(header) - 1);
+	assert_int_equal(fclose(file), 0);
+	options.strict = 1;
+	if (ringsum_verify_path(other.root, &options, NULL, &err) != RINGSUM_OK)
+		fail_msg("%s", err.message);
+	delivery_deinit(&other);
+}
+
+/* ---- shards that fail as a whole ----------------------------------------------------------- */
+
+/* With no descriptor left no shard can be opened: that is told once for each. */
+static void test_unopened_shards_are_told_once(void **state)
+{
+	struct ringsum_options options = ways[4].options; /* pread: its start needs no descriptor */
+	struct ringsum_checkpoint *checkpoint;
+	struct ringsum_report *report = NULL;
+	struct rlimit before, none;
+	struct ringsum_totals totals;
+	size_t i;
+	int result;
+
+	(void)state;
+	assert_int_equal(ringsum_checkpoint_open(delivery.root, &options, &checkpoint, NULL, NULL),
+			 RINGSUM_OK);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = before;
+	none.rlim_cur = 0;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	result = ringsum_checkpoint_verify(checkpoint, &report, NULL);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(result, RINGSUM_E_UNDECIDED);
+	assert_int_equal(ringsum_report_finding_count(report), delivery.shard_count);
+	for (i = 0; i < delivery.shard_count; i++) {
+		const struct ringsum_finding *finding = ringsum_report_finding_at(report, i);
+
+		assert_int_equal(finding->code, RINGSUM_FINDING_READ_ERROR);
+		assert_null(finding->tensor);
+		assert_non_null(strstr(finding->message, "cannot be opened again"));
+	}
+	ringsum_report_totals(report, &totals);
+	assert_true(totals.tensors_undecided > delivery.shard_count);
+	ringsum_report_free(report);
+	ringsum_checkpoint_close(checkpoint);
 }
 
 struct meddler {
@@ -453,6 +692,11 @@ int main(void)
 		cmocka_unit_test(test_many_flips_are_all_reported),
 		cmocka_unit_test(test_wrong_digest_of_an_empty_tensor),
 		cmocka_unit_test(test_cancel),
+		cmocka_unit_test(test_progress),
+		cmocka_unit_test(test_unpromised_come_in_order),
+		cmocka_unit_test(test_strict_knows_links),
+		cmocka_unit_test(test_strict_knows_linked_directories),
+		cmocka_unit_test(test_unopened_shards_are_told_once),
 		cmocka_unit_test(test_changed_during_read),
 		cmocka_unit_test(test_one_handle_in_several_threads),
 		cmocka_unit_test(test_tensor_table),

@@ -10,9 +10,8 @@
 #define ENTRY_BEGIN "{\"name\": \"%s\", "
 
 struct builder {
-	char **entries;
+	struct document_tensor *tensors;
 	size_t count;
-	unsigned long long offset;
 };
 
 static void *checked(void *memory)
@@ -73,18 +72,14 @@ char *document_plan(void)
 static void add(struct builder *builder, const char *name, const char *dtype, const char *shape,
 		unsigned bytes)
 {
-	unsigned long long begin = builder->offset, end = begin + bytes;
-
-	builder->entries =
-		checked(realloc(builder->entries, (builder->count + 1) * sizeof(char *)));
-	builder->entries[builder->count] = print(
-		ENTRY_BEGIN "\"dtype\": \"%s\", \"shape\": %s, \"destination_file\": "
-			    "\"model.safetensors\", \"destination_byte_range\": [%llu, %llu], "
-			    "\"source_byte_range\": [%llu, %llu], \"source_byte_range_sha256\": "
-			    "\"%064zx\", \"resident_packed_bytes\": %u}",
-		name, dtype, shape, begin, end, begin + 7, end + 7, builder->count + 1, bytes);
-	builder->count++;
-	builder->offset = end;
+	builder->tensors = checked(
+		realloc(builder->tensors, (builder->count + 1) * sizeof(*builder->tensors)));
+	builder->tensors[builder->count++] = (struct document_tensor){
+		.name = print("%s", name),
+		.dtype = dtype,
+		.shape = shape,
+		.size_bytes = bytes,
+	};
 }
 
 static void add_plain(struct builder *builder, const char *prefix, const char *name,
@@ -146,7 +141,7 @@ static void add_stage(struct builder *builder, unsigned stage, unsigned experts)
 
 static struct builder build(unsigned stages, unsigned experts)
 {
-	struct builder builder = { .offset = 1000 };
+	struct builder builder = { 0 };
 	char *last = print("mtp.%u.", stages - 1);
 
 	add(&builder, "embed.weight", "BF16", "[64, 32]", 4096);
@@ -163,48 +158,92 @@ static struct builder build(unsigned stages, unsigned experts)
 	return builder;
 }
 
-static void shuffle(struct builder *builder, unsigned seed)
+struct document_tensor *document_tensors(unsigned stages, unsigned experts, size_t *count_out)
 {
-	for (size_t i = builder->count; i > 1; i--) {
+	struct builder builder = build(stages, experts);
+
+	*count_out = builder.count;
+	return builder.tensors;
+}
+
+void document_tensors_free(struct document_tensor *tensors, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		free(tensors[i].name);
+	free(tensors);
+}
+
+char *document_entry(const struct document_tensor *tensor, const char *file,
+		     unsigned long long begin, const char *sha256)
+{
+	unsigned long long end = begin + tensor->size_bytes;
+
+	return print(ENTRY_BEGIN "\"dtype\": \"%s\", \"shape\": %s, \"destination_file\": \"%s\", "
+				 "\"destination_byte_range\": [%llu, %llu], "
+				 "\"source_byte_range\": [%llu, %llu], "
+				 "\"source_byte_range_sha256\": \"%s\", "
+				 "\"resident_packed_bytes\": %u}",
+		     tensor->name, tensor->dtype, tensor->shape, file, begin, end, begin + 7,
+		     end + 7, sha256, tensor->size_bytes);
+}
+
+static void shuffle(char **entries, size_t count, unsigned seed)
+{
+	for (size_t i = count; i > 1; i--) {
 		size_t other;
-		char *entry = builder->entries[i - 1];
+		char *entry = entries[i - 1];
 
 		seed = seed * 1664525u + 1013904223u;
 		other = (seed >> 8) % i;
-		builder->entries[i - 1] = builder->entries[other];
-		builder->entries[other] = entry;
+		entries[i - 1] = entries[other];
+		entries[other] = entry;
 	}
+}
+
+char *document_manifest_of(char **entries, size_t count, unsigned seed)
+{
+	size_t size = 64;
+	char *text, *end;
+
+	if (seed)
+		shuffle(entries, count, seed);
+	for (size_t i = 0; i < count; i++)
+		size += strlen(entries[i]) + 2;
+	text = checked(malloc(size));
+	end = stpcpy(text, "{\"made_by\": \"hand\", \"codebook\": \"mul1\", \"tensors\": [\n");
+	for (size_t i = 0; i < count; i++) {
+		end = stpcpy(end, entries[i]);
+		end = stpcpy(end, i + 1 < count ? ",\n" : "\n");
+		free(entries[i]);
+	}
+	stpcpy(end, "]}\n");
+	free(entries);
+	return text;
 }
 
 char *document_manifest(unsigned stages, unsigned experts, unsigned seed)
 {
 	struct builder builder = build(stages, experts);
-	size_t size = 64;
-	char *text, *end;
+	char **entries = checked(calloc(builder.count, sizeof(*entries)));
+	unsigned long long offset = 1000;
 
-	if (seed)
-		shuffle(&builder, seed);
-	for (size_t i = 0; i < builder.count; i++)
-		size += strlen(builder.entries[i]) + 2;
-	text = checked(malloc(size));
-	end = stpcpy(text, "{\"made_by\": \"hand\", \"codebook\": \"mul1\", \"tensors\": [\n");
 	for (size_t i = 0; i < builder.count; i++) {
-		end = stpcpy(end, builder.entries[i]);
-		end = stpcpy(end, i + 1 < builder.count ? ",\n" : "\n");
-		free(builder.entries[i]);
+		char *digest = print("%064zx", i + 1);
+
+		entries[i] =
+			document_entry(&builder.tensors[i], "model.safetensors", offset, digest);
+		offset += builder.tensors[i].size_bytes;
+		free(digest);
 	}
-	stpcpy(end, "]}\n");
-	free(builder.entries);
-	return text;
+	document_tensors_free(builder.tensors, builder.count);
+	return document_manifest_of(entries, builder.count, seed);
 }
 
 size_t document_tensor_count(unsigned stages, unsigned experts)
 {
 	struct builder builder = build(stages, experts);
 
-	for (size_t i = 0; i < builder.count; i++)
-		free(builder.entries[i]);
-	free(builder.entries);
+	document_tensors_free(builder.tensors, builder.count);
 	return builder.count;
 }
 

@@ -21,6 +21,7 @@
 
 #define SEED 0x2545f4914f6cdd1du
 #define DATA_BYTES 40000
+#define IMPLS_MAX 5
 #define ENVIRONMENT "RINGSUM_DIGEST_IMPL"
 
 static uint64_t random_state;
@@ -42,12 +43,33 @@ static void reference_digest(const uint8_t *message, size_t size_bytes, uint8_t 
 	assert_int_equal(EVP_DigestFinal_ex(reference, digest_out, NULL), 1);
 }
 
+/* What a processor without SHA-NI would use: vectors for any number of streams. */
+static const struct rsum_digest_impl *vectors_alone(void)
+{
+	static struct rsum_sha256_kernels kernels;
+	static struct rsum_digest_impl impl = { .name = "vectors alone", .width = 16 };
+
+	if (!rsum_avx512_kernels(&kernels))
+		return NULL;
+#if defined(__x86_64__)
+	for (unsigned count = 1; count <= RSUM_SHA256_WIDTH_MAX; count++) {
+		kernels.take[count - 1] = (uint8_t)count;
+		kernels.blocks[count - 1] =
+			count <= 8 ? rsum_sha256_blocks_avx512_x8 : rsum_sha256_blocks_avx512_x16;
+	}
+#endif
+	kernels.lone_blocks = SIZE_MAX; /* so that they are tested, and not libcrypto */
+	impl.kernels = &kernels;
+	return &impl;
+}
+
 /* Those of this processor; the test of one that is not there would prove nothing. */
 static unsigned implementations(const struct rsum_digest_impl **impls_out)
 {
 	static const enum ringsum_digest_impl options[] = { RINGSUM_DIGEST_LIBCRYPTO,
 							    RINGSUM_DIGEST_SHANI_X2,
-							    RINGSUM_DIGEST_SHANI_X3 };
+							    RINGSUM_DIGEST_SHANI_X3,
+							    RINGSUM_DIGEST_AVX512_X16 };
 	unsigned count = 0;
 
 	for (size_t i = 0; i < RSUM_COUNT_OF(options); i++) {
@@ -55,6 +77,9 @@ static unsigned implementations(const struct rsum_digest_impl **impls_out)
 		if (impls_out[count] != NULL)
 			count++;
 	}
+	impls_out[count] = vectors_alone();
+	if (impls_out[count] != NULL)
+		count++;
 	return count;
 }
 
@@ -128,7 +153,7 @@ static void million_of(const struct rsum_digest_impl *impl)
 
 static void test_known_answers(void **state)
 {
-	const struct rsum_digest_impl *impls[3];
+	const struct rsum_digest_impl *impls[IMPLS_MAX];
 	unsigned count = implementations(impls);
 
 	(void)state;
@@ -177,7 +202,7 @@ static void one_length(const struct rsum_digest_impl *impl, struct rsum_sha256 *
 
 static void test_all_short_lengths(void **state)
 {
-	const struct rsum_digest_impl *impls[3];
+	const struct rsum_digest_impl *impls[IMPLS_MAX];
 	unsigned impl_count = implementations(impls);
 
 	(void)state;
@@ -195,7 +220,7 @@ static void test_all_short_lengths(void **state)
 	}
 }
 
-/* Three messages, in pieces of random lengths that all three get at random times. */
+/* Some messages, in pieces of random lengths that they all get at random times. */
 static void random_pieces(const struct rsum_digest_impl *impl, struct rsum_sha256 *streams)
 {
 	static const size_t limits[] = { 5, 130, 130, 300, 9000 };
@@ -236,7 +261,7 @@ static void random_pieces(const struct rsum_digest_impl *impl, struct rsum_sha25
 
 static void test_random_pieces(void **state)
 {
-	const struct rsum_digest_impl *impls[3];
+	const struct rsum_digest_impl *impls[IMPLS_MAX];
 	unsigned impl_count = implementations(impls);
 
 	(void)state;
@@ -245,7 +270,7 @@ static void test_random_pieces(void **state)
 
 		for (unsigned i = 0; i < RSUM_SHA256_WIDTH_MAX; i++)
 			assert_int_equal(rsum_sha256_init(&streams[i], impls[k]), 0);
-		for (unsigned round = 0; round < 40000; round++)
+		for (unsigned round = 0; round < 20000; round++)
 			random_pieces(impls[k], streams);
 		for (unsigned i = 0; i < RSUM_SHA256_WIDTH_MAX; i++)
 			rsum_sha256_deinit(&streams[i]);
@@ -316,7 +341,7 @@ static void lanes_of(const struct rsum_digest_impl *impl, unsigned lane_count, u
 
 static void test_lanes(void **state)
 {
-	const struct rsum_digest_impl *impls[3];
+	const struct rsum_digest_impl *impls[IMPLS_MAX];
 	unsigned impl_count = implementations(impls);
 
 	(void)state;
@@ -340,7 +365,7 @@ static void expect_no_digest(const struct rsum_digest_impl *impl, struct rsum_sh
 
 static void test_misuse_gives_no_digest(void **state)
 {
-	const struct rsum_digest_impl *impls[3];
+	const struct rsum_digest_impl *impls[IMPLS_MAX];
 	unsigned impl_count = implementations(impls);
 
 	(void)state;
@@ -367,7 +392,7 @@ static void test_misuse_gives_no_digest(void **state)
 /* A length in bits that does not fit 64 bits has no digest: FIPS 180-4, 1. */
 static void test_too_long_gives_no_digest(void **state)
 {
-	const struct rsum_digest_impl *impls[3];
+	const struct rsum_digest_impl *impls[IMPLS_MAX];
 	unsigned impl_count = implementations(impls);
 
 	(void)state;
@@ -506,22 +531,22 @@ static void test_one_message_at_once(void **state)
 
 static const struct rsum_sha256_kernels *sound;
 
-static void broken_x1(const struct rsum_sha256_run *runs, size_t block_count)
+static void broken_x1(const struct rsum_sha256_run *runs, unsigned run_count, size_t block_count)
 {
-	sound->blocks[0](runs, block_count);
+	sound->blocks[0](runs, run_count, block_count);
 	if (block_count == 2) /* only where the padding takes two blocks, or so */
 		runs[0].state[7] ^= 1;
 }
 
-static void broken_x2(const struct rsum_sha256_run *runs, size_t block_count)
+static void broken_x2(const struct rsum_sha256_run *runs, unsigned run_count, size_t block_count)
 {
-	sound->blocks[1](runs, block_count);
+	sound->blocks[1](runs, run_count, block_count);
 	runs[1].state[0] ^= 0x80000000;
 }
 
-static void broken_x3(const struct rsum_sha256_run *runs, size_t block_count)
+static void broken_x3(const struct rsum_sha256_run *runs, unsigned run_count, size_t block_count)
 {
-	sound->blocks[2](runs, block_count);
+	sound->blocks[2](runs, run_count, block_count);
 	if (block_count > 1)
 		runs[2].state[3] += 1;
 }
@@ -536,7 +561,7 @@ static void test_broken_kernels_are_found(void **state)
 		print_message("this processor has no SHA-NI, so there are no kernels to break\n");
 		skip();
 	}
-	for (unsigned width = 1; width <= RSUM_SHA256_WIDTH_MAX; width++)
+	for (unsigned width = 1; width <= 3; width++)
 		assert_true(rsum_sha256_kernels_agree(sound, width));
 
 	kernels = *sound;
@@ -551,7 +576,96 @@ static void test_broken_kernels_are_found(void **state)
 	assert_false(rsum_sha256_kernels_agree(&kernels, 3));
 }
 
+static unsigned broken_lane;
+
+static void broken_vectors(const struct rsum_sha256_run *runs, unsigned run_count,
+			   size_t block_count)
+{
+	sound->blocks[run_count - 1](runs, run_count, block_count);
+	if (block_count > 1 && broken_lane < run_count)
+		runs[broken_lane].state[broken_lane % 8] ^= 0x10000;
+}
+
+static void test_broken_lanes_are_found(void **state)
+{
+	struct rsum_sha256_kernels vectors, kernels;
+
+	(void)state;
+	if (!rsum_avx512_kernels(&vectors)) {
+		print_message("this processor has no AVX-512, so there are no vectors to break\n");
+		skip();
+	}
+	sound = &vectors;
+	assert_true(rsum_sha256_kernels_agree(sound, 16));
+	for (broken_lane = 0; broken_lane < 16; broken_lane++) {
+		kernels = vectors;
+		kernels.blocks[15] = broken_vectors;
+		assert_false(rsum_sha256_kernels_agree(&kernels, 16));
+		if (broken_lane >= 8)
+			continue;
+		kernels = vectors;
+		kernels.blocks[7] = broken_vectors;
+		assert_false(rsum_sha256_kernels_agree(&kernels, 16));
+	}
+}
+
+/* Every number of runs is taken by kernels that are there. */
+static void test_every_count_is_taken(void **state)
+{
+	const struct rsum_digest_impl *impls[IMPLS_MAX];
+	unsigned impl_count = implementations(impls);
+
+	(void)state;
+	for (unsigned k = 0; k < impl_count; k++) {
+		const struct rsum_sha256_kernels *kernels = impls[k]->kernels;
+
+		for (unsigned count = 1; kernels != NULL && count <= impls[k]->width; count++) {
+			assert_in_range(kernels->take[count - 1], 1, count);
+			assert_non_null(kernels->blocks[kernels->take[count - 1] - 1]);
+		}
+		assert_in_range(rsum_digest_impl_narrow_width(impls[k]), 1, impls[k]->width);
+	}
+}
+
 /* ---- the choice -------------------------------------------------------------------------- */
+
+static void options_of_shani(void)
+{
+	const struct rsum_digest_impl *impl = rsum_digest_impl_get(RINGSUM_DIGEST_SHANI_X2);
+
+	if (rsum_shani_kernels() == NULL) {
+		assert_null(impl);
+		assert_null(rsum_digest_impl_get(RINGSUM_DIGEST_SHANI_X3));
+		return;
+	}
+	assert_string_equal(rsum_digest_impl_name(impl), "sha-ni-x2");
+	assert_int_equal(rsum_digest_impl_width(impl), 2);
+	assert_int_equal(rsum_digest_impl_narrow_width(impl), 2);
+	impl = rsum_digest_impl_get(RINGSUM_DIGEST_SHANI_X3);
+	assert_string_equal(rsum_digest_impl_name(impl), "sha-ni-x3");
+	assert_int_equal(rsum_digest_impl_width(impl), 3);
+	assert_int_equal(rsum_digest_impl_narrow_width(impl), 3);
+}
+
+/* Where there are both, AUTO may be either: the clock says which. */
+static void options_of_avx512(void)
+{
+	const struct rsum_digest_impl *fastest = rsum_digest_impl_get(RINGSUM_DIGEST_AUTO);
+	const struct rsum_digest_impl *shani = rsum_digest_impl_get(RINGSUM_DIGEST_SHANI_X3);
+	const struct rsum_digest_impl *impl = rsum_digest_impl_get(RINGSUM_DIGEST_AVX512_X16);
+	struct rsum_sha256_kernels kernels;
+
+	if (!rsum_avx512_kernels(&kernels)) {
+		assert_null(impl);
+		impl = rsum_digest_impl_get(RINGSUM_DIGEST_LIBCRYPTO);
+		assert_ptr_equal(fastest, shani != NULL ? shani : impl);
+		return;
+	}
+	assert_string_equal(rsum_digest_impl_name(impl), "avx512-x16");
+	assert_int_equal(rsum_digest_impl_width(impl), 16);
+	assert_int_equal(rsum_digest_impl_narrow_width(impl), shani != NULL ? 3 : 4);
+	assert_true(fastest == impl || (shani != NULL && fastest == shani));
+}
 
 static void test_options(void **state)
 {
@@ -560,22 +674,12 @@ static void test_options(void **state)
 	(void)state;
 	assert_string_equal(rsum_digest_impl_name(impl), "libcrypto");
 	assert_int_equal(rsum_digest_impl_width(impl), 1);
+	assert_int_equal(rsum_digest_impl_narrow_width(impl), 1);
 	assert_null(rsum_digest_impl_get((enum ringsum_digest_impl)99));
 	unsetenv(ENVIRONMENT);
 	assert_non_null(rsum_digest_impl_get(RINGSUM_DIGEST_AUTO));
-	if (rsum_shani_kernels() == NULL) {
-		assert_ptr_equal(rsum_digest_impl_get(RINGSUM_DIGEST_AUTO), impl);
-		assert_null(rsum_digest_impl_get(RINGSUM_DIGEST_SHANI_X2));
-		assert_null(rsum_digest_impl_get(RINGSUM_DIGEST_SHANI_X3));
-		return;
-	}
-	impl = rsum_digest_impl_get(RINGSUM_DIGEST_SHANI_X2);
-	assert_string_equal(rsum_digest_impl_name(impl), "sha-ni-x2");
-	assert_int_equal(rsum_digest_impl_width(impl), 2);
-	impl = rsum_digest_impl_get(RINGSUM_DIGEST_SHANI_X3);
-	assert_string_equal(rsum_digest_impl_name(impl), "sha-ni-x3");
-	assert_int_equal(rsum_digest_impl_width(impl), 3);
-	assert_ptr_equal(rsum_digest_impl_get(RINGSUM_DIGEST_AUTO), impl);
+	options_of_shani();
+	options_of_avx512();
 }
 
 static void test_names(void **state)
@@ -588,8 +692,10 @@ static void test_names(void **state)
 		{ "libcrypto", RINGSUM_DIGEST_LIBCRYPTO },
 		{ "sha-ni-x2", RINGSUM_DIGEST_SHANI_X2 },
 		{ "sha-ni-x3", RINGSUM_DIGEST_SHANI_X3 },
+		{ "avx512-x16", RINGSUM_DIGEST_AVX512_X16 },
 	};
-	static const char *const strange[] = { "", "AUTO", "sha-ni", "sha-ni-x33", "libcrypto " };
+	static const char *const strange[] = { "",	     "AUTO",	   "sha-ni",
+					       "sha-ni-x33", "libcrypto ", "avx512" };
 	enum ringsum_digest_impl option = (enum ringsum_digest_impl)99;
 
 	(void)state;
@@ -607,8 +713,9 @@ static void test_environment_overrides_auto_only(void **state)
 {
 	static const enum ringsum_digest_impl options[] = { RINGSUM_DIGEST_LIBCRYPTO,
 							    RINGSUM_DIGEST_SHANI_X2,
-							    RINGSUM_DIGEST_SHANI_X3 };
-	static const char *const names[] = { "libcrypto", "sha-ni-x2", "sha-ni-x3" };
+							    RINGSUM_DIGEST_SHANI_X3,
+							    RINGSUM_DIGEST_AVX512_X16 };
+	static const char *const names[] = { "libcrypto", "sha-ni-x2", "sha-ni-x3", "avx512-x16" };
 	static const char *const ignored[] = { "auto", "", "quantum" };
 	const struct rsum_digest_impl *fastest;
 
@@ -728,6 +835,8 @@ int main(void)
 		cmocka_unit_test(test_deinit_accepts_what_was_never_there),
 		cmocka_unit_test(test_one_message_at_once),
 		cmocka_unit_test(test_broken_kernels_are_found),
+		cmocka_unit_test(test_broken_lanes_are_found),
+		cmocka_unit_test(test_every_count_is_taken),
 		cmocka_unit_test(test_options),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_environment_overrides_auto_only),

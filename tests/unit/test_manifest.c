@@ -343,16 +343,22 @@ static void test_limits(void **state)
 	assert_non_null(find(parsed.report, RINGSUM_FINDING_MANIFEST_INVALID, NULL, ": name"));
 	release(&parsed);
 
-	parsed = parse(repeat("{\"tensors\": [", "0,", RSUM_LIMIT_TENSORS, "0]}"));
+	/* Entries too short to be promises, as many as may be, and one more. */
+	parsed = parse(repeat("{\"tensors\": [", "0,", RSUM_LIMIT_SHORT_ENTRIES - 1, "0]}"));
+	assert_int_equal(parsed.result, 0);
+	assert_int_equal(parsed.manifest.promise_count, RSUM_LIMIT_SHORT_ENTRIES);
+	release(&parsed);
+	parsed = parse(repeat("{\"tensors\": [", "0,", RSUM_LIMIT_SHORT_ENTRIES, "0]}"));
 	assert_int_equal(parsed.result, RINGSUM_E_REFUSED);
-	assert_int_equal(parsed.report->refusing_count, RSUM_LIMIT_TENSORS + 1 + 1);
-	assert_int_equal(ringsum_report_finding_count(parsed.report), RSUM_LIMIT_FINDINGS);
+	assert_int_equal(parsed.report->refusing_count, RSUM_LIMIT_SHORT_ENTRIES + 1 + 1);
+	assert_non_null(find(parsed.report, RINGSUM_FINDING_MANIFEST_INVALID, NULL, "too short"));
+	assert_int_equal(parsed.manifest.promise_count, 0);
 	release(&parsed);
 }
 
 static void test_shard_limit(void **state)
 {
-	char *text = malloc((size_t)RSUM_LIMIT_SHARDS * 40 + 128);
+	char *text = malloc((size_t)RSUM_LIMIT_SHARDS * 192 + 256);
 	struct parsed parsed;
 	char *end;
 
@@ -360,7 +366,9 @@ static void test_shard_limit(void **state)
 	assert_non_null(text);
 	end = stpcpy(text, "{\"tensors\": [");
 	for (unsigned i = 0; i <= RSUM_LIMIT_SHARDS; i++)
-		end += sprintf(end, "%s{\"destination_file\": \"f%u\"}", i ? "," : "", i);
+		/* as long as an entry has to be */
+		end += sprintf(end, "%s{\"destination_file\": \"f%u\", \"any\": \"%0128u\"}",
+			       i ? "," : "", i, i);
 	stpcpy(end, "]}");
 	parsed = parse(text);
 	assert_int_equal(parsed.result, RINGSUM_E_REFUSED);

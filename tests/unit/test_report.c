@@ -7,8 +7,8 @@
 #include <cmocka.h>
 #include <json-c/json.h>
 
-#include "rsum_limits.h"
 #include "report.h"
+#include "rsum_limits.h"
 
 static struct ringsum_report *new_report(void)
 {
@@ -373,6 +373,51 @@ static void test_text_refused(void **state)
 	ringsum_report_free(report);
 }
 
+/* One shows to which checkpoint findings belong before they come. */
+static void test_text_begins_with_what_was_checked(void **state)
+{
+	struct ringsum_report *report = proven_report();
+	char *text;
+
+	(void)state;
+	add(report, RINGSUM_FINDING_DIGEST_MISMATCH);
+	text = to_text(report);
+	assert_int_equal(strncmp(text, "checked: /models/drafter", 24), 0);
+	assert_holds(text, "\nrefused  digest-mismatch");
+	ringsum_free(text);
+	ringsum_report_free(report);
+}
+
+/* What was not proven must not be lost in rounding. */
+static void test_text_nearly_all_bytes(void **state)
+{
+	struct ringsum_report *report = proven_report();
+
+	(void)state;
+	report->totals.bytes_proven -= 1000;
+	assert_text_holds(report, ", 630,999,000 of 631,000,000 bytes proven in ");
+	report->totals.bytes_proven -= 99000000;
+	assert_text_holds(report, ", 532 MB of 631 MB proven in ");
+	ringsum_report_free(report);
+}
+
+static void test_advice(void **state)
+{
+	struct ringsum_report *report = rsum_report_new();
+
+	(void)state;
+	assert_non_null(report);
+	rsum_report_advise(report, "nothing to advise on");
+	add(report, RINGSUM_FINDING_READ_ERROR);
+	rsum_report_add(report, &(struct ringsum_finding){
+					.code = RINGSUM_FINDING_MANIFEST_INVALID,
+					.message = "unusable",
+				});
+	rsum_report_advise(report, "get another");
+	assert_string_equal(ringsum_report_finding_at(report, 1)->message, "unusable; get another");
+	ringsum_report_free(report);
+}
+
 /* Without a finding it still says why nothing is decided. */
 static void test_text_undecided(void **state)
 {
@@ -446,6 +491,10 @@ static void test_text_many_notes(void **state)
 	assert_holds(text, "and 5 more notes; --json lists them");
 	assert_holds(text, "unpromised: 0 tensors and 25 files");
 	assert_holds(text, "\nidentical: ");
+	ringsum_free(text);
+	report->facts.is_strict = true; /* findings then, and told as such */
+	text = to_text(report);
+	assert_null(strstr(text, "\nunpromised: "));
 	ringsum_free(text);
 	ringsum_report_free(report);
 }
@@ -581,6 +630,7 @@ static void test_json_full(void **state)
 	assert_true(json_object_get_double(at(json, "elapsed_seconds")) < 0.3001);
 	assert_string_at(json, "limited_by", "disk");
 	assert_count_at(json, "files_unpromised", 8);
+	assert_false(json_object_get_boolean(at(json, "interrupted")));
 	assert_count_at(json, "findings_total", 0);
 	assert_int_equal(json_object_array_length(at(json, "findings")), 0);
 	assert_int_equal(json_object_array_length(at(json, "notes")), 1);
@@ -592,6 +642,25 @@ static void test_json_full(void **state)
 	json = to_json(report);
 	assert_false(json_object_get_boolean(at(json, "io.direct")));
 	json_object_put(json);
+	ringsum_report_free(report);
+}
+
+static void test_interrupted(void **state)
+{
+	struct ringsum_report *report = proven_report();
+	struct json_object *json;
+
+	(void)state;
+	report->is_complete = false;
+	report->facts.is_interrupted = true;
+	assert_text_holds(report,
+			  "undecided: interrupted before everything was read; 0 findings; ");
+	json = to_json(report);
+	assert_true(json_object_get_boolean(at(json, "interrupted")));
+	assert_string_at(json, "verdict", "undecided");
+	json_object_put(json);
+	add(report, RINGSUM_FINDING_DIGEST_MISMATCH);
+	assert_text_holds(report, "refused: interrupted before everything was read; 1 finding; ");
 	ringsum_report_free(report);
 }
 
@@ -710,7 +779,11 @@ int main(void)
 		cmocka_unit_test(test_shorten),
 		cmocka_unit_test(test_text_identical),
 		cmocka_unit_test(test_text_refused),
+		cmocka_unit_test(test_text_begins_with_what_was_checked),
+		cmocka_unit_test(test_text_nearly_all_bytes),
 		cmocka_unit_test(test_text_undecided),
+		cmocka_unit_test(test_interrupted),
+		cmocka_unit_test(test_advice),
 		cmocka_unit_test(test_text_hostile_names),
 		cmocka_unit_test(test_text_many_notes),
 		cmocka_unit_test(test_text_numbers),

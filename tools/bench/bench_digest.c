@@ -4,7 +4,7 @@
  *
  *	taskset -c 1 bench_digest [ROUNDS]
  *
- * Long streams advance 64 KiB a step over a buffer that stays in the second-level cache, so that
+ * Long streams advance 32 KiB a step over a buffer that stays in the second-level cache, so that
  * memory plays no part; then messages of 1 KiB and of 100 bytes, each with its padding and its
  * digest. Frequency and neighbours drift, so each round measures every row once, and a row's
  * ratio is the median of its ratios to libcrypto within the same round.
@@ -16,8 +16,8 @@
 #include <string.h>
 #include <time.h>
 
-#define STEP_BYTES ((size_t)64 << 10)
-#define STEP_COUNT 12 /* divisible by 1, 2 and 3 streams */
+#define STEP_BYTES ((size_t)32 << 10)
+#define STEP_COUNT 48 /* divisible by 1, 2, 3, 6, 8, 12 and 16 streams */
 #define BUFFER_BYTES (STEP_BYTES * STEP_COUNT)
 #define ROUNDS_DEFAULT 101
 #define ROUNDS_MAX 10000
@@ -123,7 +123,7 @@ static bool report(const struct row *rows, size_t row_count, size_t rounds)
 			times[k] = row->seconds[k];
 		}
 		typical = median(times, rounds);
-		printf("%-12s %u %s  %6.3f GB/s  %5.2f\n",
+		printf("%-12s %2u %s  %6.3f GB/s  %5.2f\n",
 		       row->impl != NULL ? rsum_digest_impl_name(row->impl) : "EVP", row->streams,
 		       row->streams == 1 ? "stream " : "streams", 1e-9 * BUFFER_BYTES / typical,
 		       median(ratios, rounds));
@@ -138,14 +138,29 @@ static bool compare_at(size_t message_bytes, size_t rounds)
 	const struct rsum_digest_impl *libcrypto = rsum_digest_impl_get(RINGSUM_DIGEST_LIBCRYPTO);
 	const struct rsum_digest_impl *x2 = rsum_digest_impl_get(RINGSUM_DIGEST_SHANI_X2);
 	const struct rsum_digest_impl *x3 = rsum_digest_impl_get(RINGSUM_DIGEST_SHANI_X3);
-	struct row rows[] = { { .streams = 1 },
-			      { .impl = libcrypto, .streams = 1 },
-			      { .impl = x2, .streams = 1 },
-			      { .impl = x2, .streams = 2 },
-			      { .impl = x3, .streams = 3 } };
-	size_t row_count = x2 != NULL && x3 != NULL ? RSUM_COUNT_OF(rows) : 2;
+	const struct rsum_digest_impl *x16 = rsum_digest_impl_get(RINGSUM_DIGEST_AVX512_X16);
+	const struct row all[] = {
+		{ .streams = 1 },
+		{ .impl = libcrypto, .streams = 1 },
+		{ .impl = x2, .streams = 1 },
+		{ .impl = x2, .streams = 2 },
+		{ .impl = x3, .streams = 3 },
+		{ .impl = x16, .streams = 1 },
+		{ .impl = x16, .streams = 2 },
+		{ .impl = x16, .streams = 3 },
+		{ .impl = x16, .streams = 6 },
+		{ .impl = x16, .streams = 8 },
+		{ .impl = x16, .streams = 12 },
+		{ .impl = x16, .streams = 16 },
+	};
+	struct row rows[RSUM_COUNT_OF(all)];
+	size_t row_count = 0;
 	bool good = true;
 
+	for (size_t i = 0; i < RSUM_COUNT_OF(all); i++) {
+		if (i == 0 || all[i].impl != NULL)
+			rows[row_count++] = all[i];
+	}
 	for (size_t i = 0; i < row_count; i++) {
 		rows[i].message_bytes = message_bytes;
 		rows[i].seconds = calloc(rounds, sizeof(double));
@@ -182,7 +197,7 @@ int main(int argc, char **argv)
 		buffer[i] = (uint8_t)(i * 2654435761u >> 13);
 	reference = EVP_MD_CTX_new();
 	good = good && reference != NULL && EVP_DigestInit_ex2(reference, EVP_sha256(), NULL) == 1;
-	printf("\nlong streams, 64 KiB a step; the last column is the ratio to EVP\n");
+	printf("\nlong streams, 32 KiB a step; the last column is the ratio to EVP\n");
 	good = good && compare_at(0, rounds);
 	printf("\nmessages of 1 KiB\n");
 	good = good && compare_at(1024, rounds);

@@ -75,7 +75,7 @@ static const char usage_text[] =
 	"give the same bytes. Tensors are random bytes.\n"
 	"\n"
 	"  --seed N             of all random choices (default 1)\n"
-	"  --scale NAME|FACTOR  tiny (1 MB), demo (700 MB), 4g (4 GB), full (7.5 GB), or\n"
+	"  --scale NAME|FACTOR  tiny (1 MB), demo (740 MB), 4g (4 GB), full (7.5 GB), or\n"
 	"                       a fraction of the full size, as 0.25 (default tiny)\n"
 	"  --stages N           stages of the drafter (default 3)\n"
 	"  --experts N          routed experts (default 128; tiny: 4)\n"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ringsum inspect: what is in a shard or a directory of shards, as a table or as JSON. */
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,17 +11,19 @@
 
 static const char usage[] =
 	"usage: ringsum inspect [--json FILE|-] PATH\n"
+	"       ringsum inspect --json PATH\n"
 	"\n"
-	"Shows what is in a shard, or in every *.safetensors of a directory: its metadata, its\n"
-	"tensors with dtype, shape, bytes and offset in the file, and totals for each dtype.\n"
-	"Headers are checked in full; the tensors' bytes are not read.\n"
+	"Shows what is in a shard, or in every *.safetensors of a directory: metadata,\n"
+	"tensors with dtype, shape, bytes and offset in the file, and totals for each\n"
+	"dtype. Headers are checked in full; the tensors' bytes are not read.\n"
 	"\n"
-	"  --json FILE|-  write JSON (schema ringsum-inspect/1) to FILE as well, or to standard\n"
-	"                 output instead of the table\n"
+	"  --json FILE|-  write JSON (schema ringsum-inspect/1) to FILE as well, or to\n"
+	"                 standard output instead of the table; --json PATH, with nothing\n"
+	"                 else, means standard output\n"
 	"  -h, --help     show this text\n"
 	"\n"
-	"Exit status: 0 every header is valid; 1 one is refused; 2 wrong usage; 3 undecided: a\n"
-	"file could not be read, or there was nothing to inspect.\n";
+	"Exit status: 0 every header is valid; 1 one is refused; 2 wrong usage;\n"
+	"3 undecided: a file could not be read, or there was nothing to inspect.\n";
 
 struct inspect_arguments {
 	const char *path;
@@ -92,6 +95,9 @@ static int parse_arguments(int argc, char **argv, struct inspect_arguments *argu
 
 static int report_error(const struct ringsum_error *err)
 {
+	/* Whoever read the table has seen enough of it. */
+	if (err->os_errno == EPIPE)
+		return COMMAND_UNDECIDED;
 	fprintf(stderr, "ringsum inspect: %s\n", err->message);
 	return err->code == RINGSUM_E_INVALID ? COMMAND_USAGE : COMMAND_UNDECIDED;
 }

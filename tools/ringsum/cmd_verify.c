@@ -5,26 +5,29 @@
 #include "read_options.h"
 #include "ringsum.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char usage_head[] =
 	"usage: ringsum verify [options] PATH...\n"
 	"\n"
-	"Proves that the tensors on disk are the tensors that the manifest promises. PATH is a\n"
-	"checkpoint's directory or its manifest file.\n"
+	"Proves that the tensors on disk are the tensors that the manifest promises. PATH\n"
+	"is a checkpoint's directory or its manifest file.\n"
 	"\n"
-	"  --json FILE|-          write the report as JSON to FILE as well, or to standard\n"
-	"                         output instead of the text\n"
-	"  --quiet                say nothing where all is identical\n";
+	"  --json FILE|-          write the report as JSON to FILE as well, or to\n"
+	"                         standard output instead of the text\n"
+	"  -q, --quiet            say nothing where all is identical\n";
 
 static const char usage_tail[] =
 	"  -h, --help             show this text\n"
 	"\n"
-	"Exit status: 0 identical; 1 refused: something differs from the promise; 2 wrong usage;\n"
-	"3 undecided: something could not be read and nothing was found different. With several\n"
-	"PATHs refused wins over undecided, and undecided over identical.\n";
+	"Exit status: 0 identical; 1 refused: something differs from the promise; 2 wrong\n"
+	"usage; 3 undecided: something could not be read and nothing was found different.\n"
+	"With several PATHs refused wins over undecided, and undecided over identical.\n"
+	"SIGINT and SIGTERM end the reading; what was proven until then is reported.\n";
 
 struct verify_arguments {
 	struct ringsum_options options;
@@ -77,13 +80,69 @@ static int parse_arguments(int argc, char **argv, struct verify_arguments *argum
 		fprintf(stderr, "ringsum verify: PATH is missing; see ringsum verify --help\n");
 		return COMMAND_USAGE;
 	}
-	if (arguments->options.manifest_path && arguments->path_count > 1) {
-		fprintf(stderr, "ringsum verify: --manifest speaks of one PATH, not of %d\n",
+	if (arguments->path_count > 1 &&
+	    (arguments->options.manifest_path || arguments->options.manifest_sha256)) {
+		fprintf(stderr, "ringsum verify: %s speaks of one PATH, not of %d\n",
+			arguments->options.manifest_path ? "--manifest" : "--manifest-sha256",
 			arguments->path_count);
 		return COMMAND_USAGE;
 	}
 	return COMMAND_OK;
 }
+
+/* ---- interruption and progress ----------------------------------------------------------------- */
+
+static volatile sig_atomic_t is_interrupted;
+
+static void note_signal(int signal_number)
+{
+	(void)signal_number;
+	is_interrupted = 1;
+}
+
+/* The first signal ends the reading; a second one ends the process, as it always did. */
+static void catch_signals(void)
+{
+	static const int signals[] = { SIGINT, SIGTERM };
+	struct sigaction action = { .sa_handler = note_signal, .sa_flags = (int)SA_RESETHAND };
+	struct sigaction before;
+	size_t i;
+
+	sigemptyset(&action.sa_mask);
+	for (i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		/* What was ignored from the start, as under nohup, stays ignored. */
+		if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+			sigaction(signals[i], &action, NULL);
+}
+
+struct display {
+	int is_on; /* standard error is a terminal, and not to be quiet */
+	int is_shown;
+};
+
+static int on_progress(void *arg, const struct ringsum_progress *progress)
+{
+	struct display *display = arg;
+	double part = progress->bytes_total
+			      ? (double)progress->bytes_done / (double)progress->bytes_total
+			      : 1;
+
+	if (display->is_on) {
+		fprintf(stderr, "\r%3.0f %% of %.1f GB ", part * 100,
+			(double)progress->bytes_total / 1e9);
+		display->is_shown = 1;
+	}
+	return is_interrupted;
+}
+
+static void clear_display(struct display *display)
+{
+	if (display->is_shown)
+		fputs("\r\033[K", stderr);
+	display->is_shown = 0;
+}
+
+/* ---- reports ------------------------------------------------------------------------------------ */
 
 /* JSON of all reports, as it grows. */
 struct json_reports {
@@ -123,8 +182,12 @@ static void append_report(struct json_reports *reports, const struct ringsum_rep
 	ringsum_free(json);
 }
 
-static int status_of(int result)
+/* A run that was interrupted may have found enough to refuse. */
+static int status_of(int result, const struct ringsum_report *report)
 {
+	if (result == RINGSUM_E_CANCELED && report &&
+	    ringsum_report_verdict(report) == RINGSUM_VERDICT_REFUSED)
+		return COMMAND_REFUSED;
 	switch (result) {
 	case RINGSUM_OK:
 		return COMMAND_OK;
@@ -172,12 +235,18 @@ static int print_report(const struct ringsum_report *report)
 static int verify_one(const struct verify_arguments *arguments, const char *path,
 		      struct json_reports *reports)
 {
+	struct display display = { .is_on = !arguments->is_quiet && isatty(STDERR_FILENO) };
+	struct ringsum_options options = arguments->options;
 	struct ringsum_report *report = NULL;
 	struct ringsum_error err = { 0 };
-	int result = ringsum_verify_path(path, &arguments->options, &report, &err);
-	int status = status_of(result), print_status = COMMAND_OK;
+	int result, status, print_status = COMMAND_OK;
 	int is_json_only = arguments->json && strcmp(arguments->json, "-") == 0;
 
+	options.progress = on_progress;
+	options.progress_arg = &display;
+	result = ringsum_verify_path(path, &options, &report, &err);
+	clear_display(&display);
+	status = status_of(result, report);
 	if (!report || result == RINGSUM_E_NOPROMISE || result == RINGSUM_E_IO)
 		/* A diagnostic, not a result. */
 		fprintf(stderr, "ringsum verify: %s\n",
@@ -244,8 +313,14 @@ int cmd_verify(int argc, char **argv)
 		fprintf(stderr, "ringsum verify: %s\n", err.message);
 		return COMMAND_UNDECIDED;
 	}
-	for (i = 0; i < arguments.path_count && status != COMMAND_USAGE; i++)
+	catch_signals();
+	for (i = 0; i < arguments.path_count && status != COMMAND_USAGE && !is_interrupted; i++)
 		status = worse(status, verify_one(&arguments, arguments.paths[i], &reports));
+	if (i < arguments.path_count && status != COMMAND_USAGE) {
+		fprintf(stderr, "ringsum verify: interrupted; not verified: %d of %d PATHs\n",
+			arguments.path_count - i, arguments.path_count);
+		status = worse(status, COMMAND_UNDECIDED);
+	}
 	if (arguments.json && status != COMMAND_USAGE)
 		status = worse(status, write_json(&arguments, &reports, status));
 	free(reports.text);

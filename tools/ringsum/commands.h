@@ -12,5 +12,7 @@ enum command_status {
 
 int cmd_verify(int argc, char **argv);
 int cmd_inspect(int argc, char **argv);
+int cmd_extract(int argc, char **argv);
+int cmd_bench(int argc, char **argv);
 
 #endif

@@ -13,23 +13,25 @@
 static int fail(struct ringsum_error *err, int os_errno, const char *what, const char *name)
 {
 	char buffer[128];
+	const char *why = os_errno == ENOENT ? "there is no such directory"
+					     : strerror_r(os_errno, buffer, sizeof(buffer));
 
 	if (err) {
 		err->code = RINGSUM_E_IO;
 		err->os_errno = os_errno;
 		snprintf(err->message, sizeof(err->message), "cannot write %s%.300s: %s", what,
-			 name, strerror_r(os_errno, buffer, sizeof(buffer)));
+			 name, why);
 	}
 	return RINGSUM_E_IO;
 }
 
 /* Returns 0 or an errno. */
-static int write_text(int fd, const char *text)
+static int write_bytes(int fd, const void *data, size_t size_bytes)
 {
-	size_t left = strlen(text);
+	const char *at = data;
 
-	while (left > 0) {
-		ssize_t written = write(fd, text, left);
+	while (size_bytes > 0) {
+		ssize_t written = write(fd, at, size_bytes);
 
 		if (written < 0 && errno == EINTR)
 			continue;
@@ -37,8 +39,8 @@ static int write_text(int fd, const char *text)
 			return errno;
 		if (written == 0)
 			return EIO;
-		text += written;
-		left -= (size_t)written;
+		at += written;
+		size_bytes -= (size_t)written;
 	}
 	return 0;
 }
@@ -49,37 +51,13 @@ static int close_written(int fd)
 	return close(fd) && errno != EINTR ? errno : 0;
 }
 
-static int write_in_place(const char *path, const char *text)
-{
-	int result, close_result, fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
-
-	if (fd < 0)
-		return errno;
-	result = write_text(fd, text);
-	close_result = close_written(fd);
-	return result ? result : close_result;
-}
-
-/* mkostemp makes files for their owner alone; a report gets what any new file gets. */
+/* mkostemp makes files for their owner alone; a result gets what any new file gets. */
 static int set_usual_mode(int fd)
 {
 	mode_t mask = umask(077);
 
 	umask(mask);
 	return fchmod(fd, 0666 & ~mask) ? errno : 0;
-}
-
-static int fill_temporary(int fd, const char *text)
-{
-	int result, close_result;
-
-	result = set_usual_mode(fd);
-	if (!result)
-		result = write_text(fd, text);
-	if (!result && fsync(fd))
-		result = errno;
-	close_result = close_written(fd);
-	return result ? result : close_result;
 }
 
 /* Makes the new name last. Without effect where directories cannot be synced. */
@@ -97,57 +75,134 @@ static void sync_directory(char *path)
 	close(fd);
 }
 
-static int replace_file(const char *path, const char *text)
-{
-	size_t length = strlen(path);
-	char *temporary = malloc(length + sizeof(".XXXXXX"));
-	int result, fd;
+/* ---- opening -------------------------------------------------------------------------------- */
 
-	if (!temporary)
+/* Opens a temporary beside the file, whose name `target` is taken over. Returns 0 or an errno. */
+static int open_temporary(struct output *output, char *target)
+{
+	size_t length;
+
+	output->target = target;
+	if (!target)
 		return ENOMEM;
-	memcpy(temporary, path, length);
-	memcpy(temporary + length, ".XXXXXX", sizeof(".XXXXXX"));
-	fd = mkostemp(temporary, O_CLOEXEC);
-	result = fd < 0 ? errno : fill_temporary(fd, text);
-	if (fd >= 0 && !result && rename(temporary, path))
-		result = errno;
-	if (fd >= 0 && result)
-		unlink(temporary);
-	if (!result)
-		sync_directory(temporary);
-	free(temporary);
-	return result;
+	length = strlen(target);
+	output->temporary = malloc(length + sizeof(".XXXXXX"));
+	if (!output->temporary)
+		return ENOMEM;
+	memcpy(output->temporary, target, length);
+	memcpy(output->temporary + length, ".XXXXXX", sizeof(".XXXXXX"));
+	output->fd = mkostemp(output->temporary, O_CLOEXEC);
+	if (output->fd < 0) {
+		/* There is none to be removed. */
+		free(output->temporary);
+		output->temporary = NULL;
+		return errno;
+	}
+	return set_usual_mode(output->fd);
 }
 
-static int write_file(const char *path, const char *text)
+static int open_path(struct output *output, const char *path)
 {
 	struct stat status;
 	char *target;
-	int result;
 
 	if (stat(path, &status))
-		return errno == ENOENT ? replace_file(path, text) : errno;
+		return errno == ENOENT ? open_temporary(output, strdup(path)) : errno;
 	if (S_ISDIR(status.st_mode))
 		return EISDIR;
-	if (!S_ISREG(status.st_mode))
-		return write_in_place(path, text);
+	if (!S_ISREG(status.st_mode)) {
+		output->fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+		return output->fd < 0 ? errno : 0;
+	}
 	/* Through a link the file behind it is replaced, not the link. */
 	target = realpath(path, NULL);
-	if (!target)
+	return target ? open_temporary(output, target) : errno;
+}
+
+int output_open(struct output *output, const char *path_or_dash, struct ringsum_error *err)
+{
+	int os_errno;
+
+	*output = (struct output)OUTPUT_INIT;
+	if (!strcmp(path_or_dash, "-")) {
+		output->fd = STDOUT_FILENO;
+		return RINGSUM_OK;
+	}
+	output->name = path_or_dash;
+	os_errno = open_path(output, path_or_dash);
+	if (!os_errno)
+		return RINGSUM_OK;
+	output_abandon(output);
+	return fail(err, os_errno, "", path_or_dash);
+}
+
+/* ---- writing and ending --------------------------------------------------------------------- */
+
+static int fail_output(const struct output *output, int os_errno, struct ringsum_error *err)
+{
+	return fail(err, os_errno, output->name ? "" : "to standard output",
+		    output->name ? output->name : "");
+}
+
+int output_write(struct output *output, const void *data, size_t size_bytes,
+		 struct ringsum_error *err)
+{
+	int os_errno = write_bytes(output->fd, data, size_bytes);
+
+	return os_errno ? fail_output(output, os_errno, err) : RINGSUM_OK;
+}
+
+static int finish(struct output *output)
+{
+	int os_errno = 0, close_errno;
+
+	if (output->fd == STDOUT_FILENO)
+		return 0;
+	if (output->temporary && fsync(output->fd))
+		os_errno = errno;
+	close_errno = close_written(output->fd);
+	output->fd = -1;
+	if (!os_errno)
+		os_errno = close_errno;
+	if (os_errno || !output->temporary)
+		return os_errno;
+	if (rename(output->temporary, output->target))
 		return errno;
-	result = replace_file(target, text);
-	free(target);
+	sync_directory(output->temporary);
+	free(output->temporary);
+	output->temporary = NULL;
+	return 0;
+}
+
+int output_commit(struct output *output, struct ringsum_error *err)
+{
+	int os_errno = finish(output);
+	int result = os_errno ? fail_output(output, os_errno, err) : RINGSUM_OK;
+
+	output_abandon(output);
 	return result;
+}
+
+void output_abandon(struct output *output)
+{
+	if (output->fd >= 0 && output->fd != STDOUT_FILENO)
+		close(output->fd);
+	if (output->temporary)
+		unlink(output->temporary);
+	free(output->temporary);
+	free(output->target);
+	*output = (struct output)OUTPUT_INIT;
 }
 
 int output_write_all(const char *path_or_dash, const char *text, struct ringsum_error *err)
 {
-	int result;
+	struct output output = OUTPUT_INIT;
+	int result = output_open(&output, path_or_dash, err);
 
-	if (!strcmp(path_or_dash, "-")) {
-		result = write_text(STDOUT_FILENO, text);
-		return result ? fail(err, result, "to standard output", "") : 0;
-	}
-	result = write_file(path_or_dash, text);
-	return result ? fail(err, result, "", path_or_dash) : 0;
+	if (result == RINGSUM_OK)
+		result = output_write(&output, text, strlen(text), err);
+	if (result == RINGSUM_OK)
+		return output_commit(&output, err);
+	output_abandon(&output);
+	return result;
 }

@@ -2,6 +2,8 @@
 /* Parses the shared options. */
 #include "read_options.h"
 
+#include "nearest.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,16 +12,22 @@
 const char read_options_help[] =
 	"  --manifest FILE        the promise; default: TENSORS.json in the directory\n"
 	"  --manifest-sha256 HEX  refuse any other manifest than the one with this digest\n"
-	"  --profile NAME         auto, dspark-exl3 or none; default auto: dspark-exl3 where\n"
-	"                         the manifest names a codebook\n"
+	"                         (this and --manifest: for a single PATH)\n"
+	"  --profile NAME         auto, dspark-exl3 or none; default auto: dspark-exl3\n"
+	"                         where the manifest names a codebook\n"
 	"  --strict               refuse what nobody promised (tensors and files)\n"
-	"  --threads N            hashing threads, 1 to 256; default: one per processor\n"
+	"  --threads N            hashing threads, 1 to 256; default: one per processor,\n"
+	"                         at most 16\n"
 	"  --engine NAME          auto, io_uring or pread; default auto\n"
 	"  --direct HOW           require, prefer or off: direct I/O; default prefer\n"
-	"  --chunk SIZE           bytes of one read, 64K to 64M; default 1M\n"
+	"  --chunk SIZE           bytes of one read, 64K to 64M, a multiple of 4K;\n"
+	"                         default 1M; in a SIZE K, M and G are binary\n"
 	"  --depth N              reads in flight, 1 to 256; default 32\n"
-	"  --memory SIZE          for buffers, up to 16G; default 48M\n"
-	"  --digest-impl NAME     auto, libcrypto, sha-ni-x2 or sha-ni-x3; default auto\n";
+	"  --memory SIZE          for buffers, at least one chunk, up to 16G; default\n"
+	"                         48M, or two chunks where that is more\n"
+	"  --digest-impl NAME     auto, libcrypto, sha-ni-x2, sha-ni-x3 or avx512-x16;\n"
+	"                         default auto, for which RINGSUM_DIGEST_IMPL in the\n"
+	"                         environment can name another\n";
 
 struct choice {
 	const char *name;
@@ -52,6 +60,7 @@ static const struct choice digests[] = {
 	{ "libcrypto", RINGSUM_DIGEST_LIBCRYPTO },
 	{ "sha-ni-x2", RINGSUM_DIGEST_SHANI_X2 },
 	{ "sha-ni-x3", RINGSUM_DIGEST_SHANI_X3 },
+	{ "avx512-x16", RINGSUM_DIGEST_AVX512_X16 },
 	{ NULL, 0 },
 };
 
@@ -94,24 +103,44 @@ static int multiplier_of(const char *suffix, unsigned long long *multiplier_out)
 	return 0;
 }
 
-static int take_number(const char *value, unsigned long long most, int is_size, const char *option,
-		       const char *command, unsigned long long *number_out)
+/* What numbers an option takes, as numbers and as text. */
+struct number_range {
+	const char *option;
+	const char *text;
+	unsigned long long least, most;
+	int is_size;
+};
+
+static const struct number_range threads_range = { "--threads", "1 to 256", 1, 256, 0 };
+static const struct number_range depth_range = { "--depth", "1 to 256", 1, 256, 0 };
+static const struct number_range chunk_range = { "--chunk", "64K to 64M", 64 << 10, 64 << 20, 1 };
+static const struct number_range memory_range = { "--memory", "one chunk to 16G", 1, 16ull << 30,
+						  1 };
+
+static int take_number(const char *value, const struct number_range *range, const char *command,
+		       unsigned long long *number_out)
 {
 	unsigned long long number, multiplier = 1;
 	char *end;
 
 	errno = 0;
 	number = strtoull(value, &end, 10);
-	if (value[0] >= '0' && value[0] <= '9' && errno == 0 &&
-	    (is_size ? multiplier_of(end, &multiplier) : *end == '\0') && number > 0 &&
-	    number <= most / multiplier) {
-		*number_out = number * multiplier;
-		return 1;
+	if (value[0] < '0' || value[0] > '9' ||
+	    !(range->is_size ? multiplier_of(end, &multiplier) : *end == '\0')) {
+		fprintf(stderr,
+			"ringsum %s: %s: '%s' is no %s; expected %s (is its value missing?)\n",
+			command, range->option, value, range->is_size ? "size" : "number",
+			range->text);
+		return -1;
 	}
-	fprintf(stderr, "ringsum %s: %s: '%s' is not a %s that is possible here%s\n", command,
-		option, value, is_size ? "size" : "number",
-		is_size ? "; expected for example 512K, 1M or 64M" : "");
-	return -1;
+	if (errno == ERANGE || number > range->most / multiplier ||
+	    number * multiplier < range->least) {
+		fprintf(stderr, "ringsum %s: %s: %s is out of range; expected %s\n", command,
+			range->option, value, range->text);
+		return -1;
+	}
+	*number_out = number * multiplier;
+	return 1;
 }
 
 int read_options_take(struct ringsum_options *options, int option, const char *value,
@@ -135,7 +164,7 @@ int read_options_take(struct ringsum_options *options, int option, const char *v
 		options->strict = 1;
 		return 1;
 	case READ_OPTION_THREADS:
-		result = take_number(value, 256, 0, "--threads", command, &number);
+		result = take_number(value, &threads_range, command, &number);
 		options->threads = (unsigned)number;
 		return result;
 	case READ_OPTION_ENGINE:
@@ -147,15 +176,15 @@ int read_options_take(struct ringsum_options *options, int option, const char *v
 		options->direct = (enum ringsum_direct)choice;
 		return result;
 	case READ_OPTION_CHUNK:
-		result = take_number(value, 64ull << 20, 1, "--chunk", command, &number);
+		result = take_number(value, &chunk_range, command, &number);
 		options->chunk_bytes = (uint32_t)number;
 		return result;
 	case READ_OPTION_DEPTH:
-		result = take_number(value, 256, 0, "--depth", command, &number);
+		result = take_number(value, &depth_range, command, &number);
 		options->depth = (unsigned)number;
 		return result;
 	case READ_OPTION_MEMORY:
-		result = take_number(value, 16ull << 30, 1, "--memory", command, &number);
+		result = take_number(value, &memory_range, command, &number);
 		options->memory_bytes = number;
 		return result;
 	case READ_OPTION_DIGEST_IMPL:
@@ -166,54 +195,47 @@ int read_options_take(struct ringsum_options *options, int option, const char *v
 	return 0;
 }
 
-/* Edits that make one word of another, for words of up to 31 letters. */
-static unsigned edit_distance(const char *a, const char *b)
+/* The name that is nearest to the word, or NULL: a third of its letters may be wrong. */
+static const char *nearest_option(const struct option *table, const char *word)
 {
-	unsigned row[32], length_b = (unsigned)strlen(b), i, j;
+	unsigned most = strlen(word) < 6 ? 1 : (unsigned)strlen(word) / 3;
+	unsigned nearest_so_far = (most < NEAREST_MOST ? most : NEAREST_MOST) + 1;
+	const char *nearest = NULL;
 
-	if (length_b > 31)
-		return 32;
-	for (j = 0; j <= length_b; j++)
-		row[j] = j;
-	for (i = 1; a[i - 1] && i < 32; i++) {
-		unsigned diagonal = row[0];
+	for (; table->name; table++) {
+		unsigned distance = nearest_distance(word, table->name);
 
-		row[0] = i;
-		for (j = 1; j <= length_b; j++) {
-			unsigned above = row[j];
-			unsigned best = diagonal + (a[i - 1] != b[j - 1]);
-
-			if (above + 1 < best)
-				best = above + 1;
-			if (row[j - 1] + 1 < best)
-				best = row[j - 1] + 1;
-			diagonal = above;
-			row[j] = best;
+		if (distance < nearest_so_far) {
+			nearest_so_far = distance;
+			nearest = table->name;
 		}
 	}
-	return row[length_b];
+	return nearest;
 }
 
 void read_options_complain(const char *command, const struct option *table, const char *given)
 {
-	const char *nearest = NULL;
-	unsigned nearest_distance = 4;
-	char name[32];
+	const struct option *row = table;
+	const char *nearest;
+	char word[32];
 
-	fprintf(stderr, "ringsum %s: unknown option '%s'", command, given);
-	if (strncmp(given, "--", 2) == 0) {
-		snprintf(name, sizeof(name), "%.*s", (int)strcspn(given + 2, "="), given + 2);
-		for (; table->name; table++) {
-			unsigned distance = edit_distance(name, table->name);
-
-			if (distance < nearest_distance) {
-				nearest_distance = distance;
-				nearest = table->name;
-			}
-		}
+	if (strncmp(given, "--", 2) != 0) {
+		/* One letter of several behind one dash. */
+		fprintf(stderr, "ringsum %s: unknown option '-%c'; see ringsum %s --help\n",
+			command, optopt, command);
+		return;
 	}
-	if (nearest)
-		fprintf(stderr, "; did you mean --%s?\n", nearest);
+	/* getopt sets optopt where it knew the option. */
+	while (row->name && (optopt == 0 || row->val != optopt))
+		row++;
+	snprintf(word, sizeof(word), "%.*s", (int)strcspn(given + 2, "="), given + 2);
+	nearest = nearest_option(table, word);
+	if (row->name)
+		fprintf(stderr, "ringsum %s: --%s takes no value\n", command, row->name);
+	else if (nearest)
+		fprintf(stderr, "ringsum %s: unknown option '%s'; did you mean --%s?\n", command,
+			given, nearest);
 	else
-		fprintf(stderr, "; see ringsum %s --help\n", command);
+		fprintf(stderr, "ringsum %s: unknown option '%s'; see ringsum %s --help\n", command,
+			given, command);
 }

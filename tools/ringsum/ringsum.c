@@ -18,18 +18,24 @@ struct command {
 static const struct command commands[] = {
 	{ "verify", cmd_verify },
 	{ "inspect", cmd_inspect },
+	{ "extract", cmd_extract },
+	{ "bench", cmd_bench },
 };
 
 static const char usage[] =
 	"usage: ringsum COMMAND [options] PATH...\n"
 	"\n"
-	"  verify PATH...   is this checkpoint what was promised?\n"
-	"  inspect PATH     what is in it: a table of tensors, or --json\n"
+	"  verify PATH...          is this checkpoint what was promised?\n"
+	"  inspect PATH            what is in it: a table of tensors, or --json\n"
+	"  extract PATH TENSOR...  verified bytes of tensors, or a NumPy file\n"
+	"  bench PATH              what limits this host: raw read, hash, verify, load\n"
+	"  help COMMAND            the options of a command, as COMMAND --help\n"
 	"\n"
-	"ringsum COMMAND --help tells a command's options; ringsum --version the version.\n"
+	"ringsum --version tells the version.\n"
 	"\n"
-	"Exit status: 0 identical; 1 refused: something differs from the promise; 2 wrong usage;\n"
-	"3 undecided: something could not be read and nothing was found different.\n";
+	"Exit status: 0 identical (inspect: valid); 1 refused: something differs from\n"
+	"the promise; 2 wrong usage; 3 undecided: something could not be read and\n"
+	"nothing was found different.\n";
 
 static int say(const char *text)
 {
