@@ -301,7 +301,7 @@ static int prepare(struct ringsum_checkpoint *checkpoint, const struct location 
 		rsum_profile_choose(checkpoint->options.given.profile, &checkpoint->manifest);
 	result = weigh_manifest(checkpoint);
 	/* Without a usable manifest nothing else can be said: its finding stands alone. */
-	if (result != RINGSUM_OK || !checkpoint->manifest.text)
+	if (result != RINGSUM_OK || !checkpoint->manifest.is_usable)
 		return result;
 	report->facts.profile = checkpoint->profile->name;
 	result = check_profile(checkpoint);

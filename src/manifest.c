@@ -20,7 +20,6 @@ void rsum_manifest_deinit(struct rsum_manifest *manifest)
 	free(manifest->files);
 	free(manifest->promises);
 	rsum_arena_deinit(&manifest->arena);
-	free(manifest->text);
 	*manifest = (struct rsum_manifest){ 0 };
 }
 

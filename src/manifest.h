@@ -30,8 +30,8 @@ struct rsum_promise {
 
 /* All zero is the empty state. */
 struct rsum_manifest {
-	char *text; /* the document, consumed; owned; names and paths point into it */
-	struct rsum_arena arena;
+	bool is_usable;		       /* the document as a whole was read */
+	struct rsum_arena arena;       /* names, paths, shapes */
 	struct rsum_promise *promises; /* in the manifest's order, every entry of `tensors` */
 	size_t promise_count;	       /* 0 where the document as a whole is unusable */
 	const char **files;	       /* each destination_file once, in order of first use */
@@ -43,7 +43,7 @@ struct rsum_manifest {
 };
 
 /*
- * Parses TENSORS.json (rule M1). `text` was allocated with malloc and becomes *out's. Every
+ * Parses TENSORS.json (rule M1). `text` was allocated with malloc and is freed. Every
  * fault is added to the report (manifest-invalid with the entry and member by name,
  * tensor-duplicate) and reading goes on as far as the JSON itself is sound.
  * file_name is for findings. Returns 0, also where entries were refused; RINGSUM_E_REFUSED where

@@ -10,8 +10,8 @@
 #include "digest.h"
 #include "dtype.h"
 #include "json.h"
-#include "rsum_limits.h"
 #include "manifest.h"
+#include "rsum_limits.h"
 
 enum member {
 	MEMBER_NAME,
@@ -129,8 +129,12 @@ static int read_name(struct parser *parser, struct entry *entry,
 {
 	const char *name = usable_string(parser, entry, MEMBER_NAME, token);
 
-	if (name)
+	if (name) {
+		name = rsum_arena_copy(&parser->out->arena, name, token->length);
+		if (!name)
+			return RINGSUM_E_NOMEM;
 		entry->promise.tensor.name = name;
+	}
 	return rsum_json_skip(&parser->json, token);
 }
 
@@ -232,6 +236,9 @@ static int number_file(struct parser *parser, const char *file, size_t offset, u
 		out->files = files;
 		parser->file_capacity = capacity;
 	}
+	file = rsum_arena_copy(&out->arena, file, strlen(file));
+	if (!file)
+		return RINGSUM_E_NOMEM;
 	*number_out = (uint32_t)out->file_count;
 	out->files[out->file_count] = file;
 	if (rsum_name_index_add(&out->by_file, file, *number_out, &existing))
@@ -244,11 +251,14 @@ static int read_file(struct parser *parser, struct entry *entry,
 		     const struct rsum_json_token *token)
 {
 	const char *file = usable_string(parser, entry, MEMBER_FILE, token);
+	int ret;
 
 	if (!file)
 		return rsum_json_skip(&parser->json, token);
-	entry->promise.tensor.shard = file;
-	return number_file(parser, file, token->offset, &entry->promise.file_index);
+	ret = number_file(parser, file, token->offset, &entry->promise.file_index);
+	if (ret == 0)
+		entry->promise.tensor.shard = parser->out->files[entry->promise.file_index];
+	return ret;
 }
 
 static int read_range(struct parser *parser, struct entry *entry, enum member member,
@@ -515,8 +525,11 @@ static int read_top_member(struct parser *parser, bool *has_tensors)
 	}
 	if (rsum_json_equals(&key, "codebook")) {
 		out->has_codebook = true;
-		if (value.type == RSUM_JSON_STRING && strlen(value.string) == value.length)
-			out->codebook = value.string;
+		if (value.type == RSUM_JSON_STRING && strlen(value.string) == value.length) {
+			out->codebook = rsum_arena_copy(&out->arena, value.string, value.length);
+			if (!out->codebook)
+				return RINGSUM_E_NOMEM;
+		}
 	}
 	return rsum_json_skip(&parser->json, &value);
 }
@@ -574,16 +587,21 @@ int rsum_manifest_parse(char *text, size_t size_bytes, const char *file_name,
 	};
 	int ret;
 
-	*out = (struct rsum_manifest){ .text = text };
-	if (size_bytes > RSUM_LIMIT_MANIFEST_BYTES)
+	*out = (struct rsum_manifest){ 0 };
+	if (size_bytes > RSUM_LIMIT_MANIFEST_BYTES) {
+		free(text);
 		return refuse_document(&parser, "it is larger than 1 GiB, which is the limit",
 				       RSUM_LIMIT_MANIFEST_BYTES);
+	}
 	ret = rsum_json_init(&parser.json, text, size_bytes, RSUM_LIMIT_JSON_DEPTH);
 	if (!ret)
 		ret = read_document(&parser);
 	if (ret == RINGSUM_E_REFUSED || ret == RINGSUM_E_LIMIT)
 		ret = refuse_document(&parser, parser.json.reason, parser.json.error_offset);
 	rsum_json_deinit(&parser.json);
+	/* Names are a small part of it; what they were read from would only take memory. */
+	free(text);
+	out->is_usable = ret == 0;
 	return ret;
 }
 static_assert(RSUM_LIMIT_MANIFEST_BYTES == UINT64_C(1) << 30, "as the message above says");

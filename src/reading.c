@@ -338,7 +338,7 @@ static enum rsum_promise_status weigh_unread(struct pass *pass, size_t want)
 	const struct ringsum_tensor *tensor = tensor_of(pass, want);
 	char message[224], offset[64];
 
-	if (result->error == -ECANCELED)
+	if (result->error == -ECANCELED || result->error == 0)
 		return RSUM_PROMISE_UNDECIDED; /* not reached; the report is not complete */
 	if (fails_with_shard(pass, want))
 		return RSUM_PROMISE_UNDECIDED; /* the shard has its finding */
