@@ -375,7 +375,9 @@ struct ringsum_load {
  * The direct path: where destination and the tensor's offset in its shard are congruent modulo
  * ringsum_checkpoint_alignment (destination % alignment == tensor->begin % alignment), direct
  * reads land in the destination itself; otherwise bytes are hashed and copied piece by piece
- * while they are in the processor's cache. ringsum_block_alloc gives such destinations.
+ * while they are in the processor's cache. ringsum_block_alloc gives such destinations. Where the
+ * destination maps a file, avoid that or set `direct` off: file systems do not expect direct reads
+ * into their pages.
  * Ownership: destinations stay the caller's; nobody else may touch them during the call. Where
  * report_out is not NULL the caller frees *report_out; it speaks of the loaded tensors alone and
  * is given with every result but RINGSUM_E_INVALID and RINGSUM_E_NOMEM.

@@ -17,6 +17,7 @@ struct rsum_io_request {
 	int fd;
 	uint32_t file_slot;	      /* of the registered file, below file_slot_count */
 	int32_t result;		      /* after reaping: bytes read, or a negative errno */
+	bool is_in_flight;	      /* the loop's: submitted, and not reaped yet */
 	struct rsum_io_request *next; /* the engine's */
 };
 

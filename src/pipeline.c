@@ -286,8 +286,11 @@ static struct rsum_io_request *next_request(struct pipeline *p, struct active_la
 
 static void submit(struct pipeline *p, struct rsum_io_request **requests, unsigned count)
 {
+	unsigned i;
 	int result;
 
+	for (i = 0; i < count; i++)
+		requests[i]->is_in_flight = true;
 	p->in_flight += count;
 	result = p->ops->submit(p->engine, requests, count);
 	if (result < 0 && !p->broken)
@@ -389,7 +392,8 @@ static void complete(struct pipeline *p, struct rsum_io_request *request)
 	struct rsum_buffer *buffer = request->buffer;
 	int verdict;
 
-	RSUM_ASSERT(p->in_flight > 0 && buffer->state == RSUM_BUFFER_READING);
+	RSUM_ASSERT(request->is_in_flight && buffer->state == RSUM_BUFFER_READING);
+	request->is_in_flight = false;
 	p->in_flight--;
 	if (request->result > 0)
 		p->outcome->bytes_read += (uint64_t)request->result;
@@ -474,8 +478,9 @@ static void give_up_on_engine(struct pipeline *p)
 	p->ops->stop(p->engine);
 	p->engine = NULL;
 	for (i = 0; i < p->pool.buffer_count; i++) {
-		if (p->pool.buffers[i].state != RSUM_BUFFER_READING)
+		if (!p->requests[i].is_in_flight)
 			continue;
+		p->requests[i].is_in_flight = false;
 		p->pool.buffers[i].error = p->broken;
 		p->ready[p->ready_count++] = &p->pool.buffers[i];
 	}

@@ -127,6 +127,38 @@ static void test_exl3(void **state)
 	ringsum_checkpoint_close(checkpoint);
 }
 
+/* Gives the linear's trellis another shape, and moves what lies behind it in the shard. */
+static void set_trellis(const char *shape, unsigned size_bytes)
+{
+	size_t trellis = drafter_find(&drafter, LINEAR ".trellis"), i;
+	size_t grown = (size_t)size_bytes - drafter.tensors[trellis].size_bytes; /* may wrap */
+
+	drafter.tensors[trellis].shape = shape;
+	drafter.tensors[trellis].size_bytes = size_bytes;
+	for (i = trellis + 1; i < drafter.tensor_count; i++)
+		if (drafter.shard_of[i] == drafter.shard_of[trellis])
+			drafter.data_begin[i] += grown;
+	drafter.shards[drafter.shard_of[trellis]].data_bytes += grown;
+	drafter_build(&drafter, 0);
+	drafter_write(&drafter);
+}
+
+static void test_exl3_of_another_k(void **state)
+{
+	struct ringsum_checkpoint *checkpoint;
+	struct ringsum_exl3 linear;
+
+	(void)state;
+	set_trellis("[2, 3, 80]", 960);
+	checkpoint = open_with(RINGSUM_PROFILE_AUTO);
+	assert_int_equal(ringsum_checkpoint_exl3(checkpoint, LINEAR, &linear, NULL), RINGSUM_OK);
+	assert_int_equal(linear.k, 5);
+	assert_int_equal(ringsum_checkpoint_exl3(checkpoint, "head", &linear, NULL), RINGSUM_OK);
+	assert_int_equal(linear.k, 3);
+	ringsum_checkpoint_close(checkpoint);
+	set_trellis("[2, 3, 48]", 576);
+}
+
 static void test_exl3_with_a_very_long_prefix(void **state)
 {
 	struct ringsum_checkpoint *checkpoint = open_with(RINGSUM_PROFILE_AUTO);
@@ -408,6 +440,7 @@ int main(void)
 #define TEST(function) cmocka_unit_test_setup(function, write_drafter)
 	const struct CMUnitTest tests[] = {
 		TEST(test_exl3),
+		TEST(test_exl3_of_another_k),
 		TEST(test_exl3_with_a_very_long_prefix),
 		TEST(test_exl3_with_a_part_missing),
 		TEST(test_exl3_that_is_none),

@@ -26,6 +26,7 @@
 
 static struct drafter drafter;
 static enum ringsum_engine engine;
+static bool is_damaged; /* one byte of embed.weight is not as promised */
 static const char *operation_name;
 
 static struct ringsum_options usual_options(void)
@@ -244,23 +245,25 @@ static unsigned count_descriptors(void)
 static void fail_one_by_one(const char *name, int (*operation)(void), enum failure_kind kind,
 			    int os_errno, bool is_lasting)
 {
+	int expected = is_damaged ? RINGSUM_E_REFUSED : RINGSUM_OK;
 	unsigned descriptors, nth;
 	int result;
 
 	operation_name = name;
 	failures_arm(kind, 0, os_errno, false);
-	assert_int_equal(operation(), RINGSUM_OK); /* warm, and sound */
+	assert_int_equal(operation(), expected); /* warm */
 	failures_disarm();
 	descriptors = count_descriptors();
 	for (nth = 1;; nth++) {
 		failures_arm(kind, nth, os_errno, is_lasting);
 		result = operation();
 		if (!failures_disarm()) {
-			assert_int_equal(result, RINGSUM_OK);
+			assert_int_equal(result, expected);
 			break;
 		}
-		if (result == RINGSUM_E_REFUSED)
-			fail_at("sound tensors were refused");
+		if (result == (is_damaged ? RINGSUM_OK : RINGSUM_E_REFUSED))
+			fail_at(is_damaged ? "damage was passed over"
+					   : "what is sound was refused");
 		if (count_descriptors() != descriptors)
 			fail_at("a descriptor was left open");
 	}
@@ -322,6 +325,33 @@ static void test_no_more_calls(void **state)
 	fail_everything(FAILURE_CALL, EMFILE, true);
 }
 
+/* Whatever fails besides, a changed byte never passes. */
+static void test_damage(void **state)
+{
+	static const struct {
+		enum failure_kind kind;
+		int os_errno;
+	} failures[] = { { FAILURE_MEMORY, ENOMEM }, { FAILURE_CALL, EIO } };
+	size_t embed = drafter_find(&drafter, "embed.weight"), i;
+	uint8_t byte = (uint8_t)(drafter.shards[0].data[drafter.data_begin[embed] + 77] ^ 4);
+
+	(void)state;
+	drafter_poke(&drafter, DRAFTER_SHARD_0, drafter_begin(&drafter, embed) + 77, &byte, 1);
+	is_damaged = true;
+	for (engine = RINGSUM_ENGINE_AUTO; engine <= RINGSUM_ENGINE_PREAD; engine += 2) {
+		for (i = 0; i < 4; i++) {
+			const bool is_lasting = i & 1;
+
+			fail_one_by_one("verify of damage", verify, failures[i / 2].kind,
+					failures[i / 2].os_errno, is_lasting);
+			fail_one_by_one("load of damage", load, failures[i / 2].kind,
+					failures[i / 2].os_errno, is_lasting);
+		}
+	}
+	is_damaged = false;
+	drafter_write(&drafter);
+}
+
 static int make_drafter(void **state)
 {
 	(void)state;
@@ -341,10 +371,9 @@ static int remove_drafter(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_memory),
-		cmocka_unit_test(test_no_more_memory),
-		cmocka_unit_test(test_calls),
-		cmocka_unit_test(test_no_more_calls),
+		cmocka_unit_test(test_memory), cmocka_unit_test(test_no_more_memory),
+		cmocka_unit_test(test_calls),  cmocka_unit_test(test_no_more_calls),
+		cmocka_unit_test(test_damage),
 	};
 
 	failures_install();

@@ -403,6 +403,35 @@ static void test_mistakes(void **state)
 	ringsum_checkpoint_close(other);
 }
 
+/* A load's report speaks of the load alone, not of what opening noticed. */
+static void test_report_of_a_load(void **state)
+{
+	struct ringsum_checkpoint *checkpoint;
+	struct ringsum_report *report = NULL;
+	struct ringsum_load load = { 0 };
+	char path[96], byte;
+	FILE *file;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/unpromised.txt", delivery.root);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fclose(file);
+	assert_int_equal(ringsum_checkpoint_open(delivery.root, NULL, &checkpoint, &report, NULL),
+			 RINGSUM_OK);
+	assert_int_equal(ringsum_report_finding_count(report), 1);
+	ringsum_report_free(report);
+	load.tensor = ringsum_checkpoint_find(checkpoint, "s0.size1");
+	load.destination = &byte;
+	load.destination_bytes = 1;
+	load_with(checkpoint, &load, 1, RINGSUM_OK, &report);
+	assert_int_equal(ringsum_report_finding_count(report), 0);
+	assert_int_equal(ringsum_report_verdict(report), RINGSUM_VERDICT_IDENTICAL);
+	ringsum_report_free(report);
+	ringsum_checkpoint_close(checkpoint);
+	assert_int_equal(unlink(path), 0);
+}
+
 /* ---- what differs is zeroed and named, the rest is delivered -------------------------------- */
 
 static void place_all(struct ringsum_checkpoint *checkpoint, struct arena *arena,
@@ -682,6 +711,7 @@ int main(void)
 		cmocka_unit_test(test_block),
 		cmocka_unit_test(test_nothing_and_empty_tensors),
 		cmocka_unit_test(test_mistakes),
+		cmocka_unit_test(test_report_of_a_load),
 		cmocka_unit_test(test_one_changed_byte),
 		cmocka_unit_test(test_cancel),
 		cmocka_unit_test(test_changed_while_loading),
