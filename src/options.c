@@ -5,6 +5,7 @@
 #include "error.h"
 #include "rsum_limits.h"
 
+#include <stdalign.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -27,7 +28,9 @@ static int copy_sized(const struct ringsum_options *options, struct ringsum_opti
 	const unsigned char *bytes = (const unsigned char *)options;
 	size_t i;
 
-	if (options->size_bytes < sizeof(options->size_bytes))
+	/* No struct has another size, and one that ends within a pointer would give half of it. */
+	if (options->size_bytes < sizeof(options->size_bytes) ||
+	    options->size_bytes % alignof(struct ringsum_options) != 0)
 		return rsum_error_set(err, RINGSUM_E_INVALID,
 				      "options.size_bytes is %zu: use RINGSUM_OPTIONS_INIT",
 				      options->size_bytes);
