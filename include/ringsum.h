@@ -119,7 +119,11 @@ enum ringsum_direct {
 };
 
 enum ringsum_digest_impl {
-	RINGSUM_DIGEST_AUTO = 0,   /* the fastest that this processor has */
+	/*
+	 * The fastest that this processor has, or what RINGSUM_DIGEST_IMPL in the environment names
+	 * (one that is unknown or cannot be had is RINGSUM_E_INVALID).
+	 */
+	RINGSUM_DIGEST_AUTO = 0,
 	RINGSUM_DIGEST_LIBCRYPTO,  /* one stream at a time through libcrypto's EVP */
 	RINGSUM_DIGEST_SHANI_X2,   /* two interleaved streams; needs SHA-NI */
 	RINGSUM_DIGEST_SHANI_X3,   /* three interleaved streams; needs SHA-NI */
@@ -147,8 +151,8 @@ struct ringsum_options {
 	const char *manifest_path;    /* default: TENSORS.json in the checkpoint's directory */
 	const char *manifest_sha256;  /* 64 hex digits that pin the manifest; default: none */
 	unsigned threads;	    /* hashing threads, 1 to 256; default: processors, at most 16 */
-	uint64_t memory_bytes;	    /* for buffers, up to 16 GiB; default 48 MiB */
-	uint32_t chunk_bytes;	    /* one read: 64 KiB to 64 MiB, of 4,096; default 1 MiB */
+	uint64_t memory_bytes;	    /* for buffers, up to 16 GiB; default 24 to 256 MiB */
+	uint32_t chunk_bytes;	    /* one read: 64 KiB to 64 MiB, of 4,096; default 512 KiB */
 	unsigned depth;		    /* reads in flight, 1 to 256; default 32 */
 	enum ringsum_engine engine; /* default: auto */
 	enum ringsum_direct direct; /* default: prefer */
@@ -204,9 +208,9 @@ enum ringsum_finding_code {
 	RINGSUM_FINDING_DIGEST_MISMATCH,
 	RINGSUM_FINDING_EXL3_INVALID,
 	RINGSUM_FINDING_CHANGED_DURING_READ, /* undecided */
-	RINGSUM_FINDING_READ_ERROR,	     /* undecided */
-	RINGSUM_FINDING_UNSTABLE_READ,	     /* undecided */
-	RINGSUM_FINDING_UNPROMISED,	     /* a note, or a finding under `strict` */
+	RINGSUM_FINDING_READ_ERROR,    /* undecided; a note of a directory that cannot be listed */
+	RINGSUM_FINDING_UNSTABLE_READ, /* undecided */
+	RINGSUM_FINDING_UNPROMISED,    /* a note, or a finding under `strict` */
 	RINGSUM_FINDING_CODE_COUNT
 };
 
@@ -239,7 +243,8 @@ struct ringsum_totals {
 	uint64_t tensors_refused;
 	uint64_t tensors_undecided;
 	uint64_t tensors_unpromised; /* in the shards' headers, and nobody promised them */
-	uint64_t files_unpromised;   /* files below the checkpoint that nobody promised */
+	uint64_t files_unpromised;   /* files below the checkpoint that nobody promised; UINT64_MAX
+					where not all of it could be listed, so it is unknown */
 	uint64_t bytes_promised;
 	uint64_t bytes_proven;	 /* of identical tensors */
 	uint64_t bytes_read;	 /* from disk for promised ranges, second reads included */
@@ -322,6 +327,8 @@ RINGSUM_MUST_CHECK int ringsum_checkpoint_open(const char *path,
 
 /*
  * Reads and hashes every promised byte of an open checkpoint and compares it with the promise.
+ * Where manifest, config or plan are no longer the files that were opened, nothing is proven; the
+ * same holds for ringsum_checkpoint_load.
  * Ownership: where report_out is not NULL the caller frees *report_out; it is given on
  * RINGSUM_OK, RINGSUM_E_REFUSED, RINGSUM_E_UNDECIDED and RINGSUM_E_CANCELED.
  * Returns: RINGSUM_OK only for the verdict identical.

@@ -144,6 +144,60 @@ static int report_no_manifest(const struct ringsum_checkpoint *checkpoint,
 			      checkpoint->root_path, MANIFEST_FILE);
 }
 
+/* From the root directory on, so that a process that changes its own finds it again. */
+static char *absolute_path(const char *path)
+{
+	char *here, *absolute = NULL;
+
+	if (path[0] == '/')
+		return strdup(path);
+	here = getcwd(NULL, 0);
+	if (!here)
+		return errno == ENOMEM ? NULL : strdup(path);
+	if (asprintf(&absolute, "%s/%s", here, path) < 0)
+		absolute = NULL;
+	free(here);
+	return absolute;
+}
+
+bool rsum_documents_are_unchanged(const struct ringsum_checkpoint *checkpoint,
+				  struct ringsum_report *report)
+{
+	bool all_are = true;
+	size_t i;
+
+	for (i = 0; i < RSUM_DOCUMENT_COUNT; i++) {
+		const struct rsum_document *document = &checkpoint->documents[i];
+		enum rsum_confine_result opened;
+		struct rsum_file_identity identity;
+		struct rsum_refusal refusal;
+		int fd, os_errno;
+
+		if (!document->name)
+			continue;
+		if (document->given_path)
+			opened = rsum_confine_open_given(document->given_path, &fd, &identity,
+							 &os_errno, &refusal);
+		else
+			opened = rsum_confine_open(&checkpoint->root, document->name, &fd,
+						   &identity, &os_errno, &refusal);
+		if (opened == RSUM_CONFINE_OK)
+			close(fd);
+		if (opened == RSUM_CONFINE_OK &&
+		    rsum_file_identity_equal(&identity, &document->identity))
+			continue;
+		if (opened != RSUM_CONFINE_UNREADABLE)
+			(void)rsum_refusal_set(&refusal, RINGSUM_FINDING_CHANGED_DURING_READ,
+					       "the file was changed, replaced or removed after it "
+					       "was read, so what was checked against it is "
+					       "undecided; wait until nothing writes to it and "
+					       "verify again");
+		rsum_report_add_refusal(report, &refusal, NULL, document->name);
+		all_are = false;
+	}
+	return all_are;
+}
+
 /*
  * Opens, hashes and parses the manifest. Returns 0 (the report says where it is unusable),
  * RINGSUM_E_NOPROMISE, RINGSUM_E_NOMEM or RINGSUM_E_UNDECIDED for a digest that failed.
@@ -154,6 +208,7 @@ static int read_manifest(struct ringsum_checkpoint *checkpoint, const struct loc
 	struct ringsum_report *report = checkpoint->report;
 	const char *name =
 		location->manifest_name ? location->manifest_name : location->manifest_path;
+	struct rsum_document *document = &checkpoint->documents[RSUM_DOCUMENT_MANIFEST];
 	uint8_t digest[RSUM_SHA256_BYTES];
 	enum rsum_confine_result opened;
 	struct rsum_refusal refusal;
@@ -163,12 +218,11 @@ static int read_manifest(struct ringsum_checkpoint *checkpoint, const struct loc
 
 	/* What the caller names may lie anywhere; what we look for stays inside the root. */
 	if (location->manifest_path)
-		opened = rsum_confine_open_given(location->manifest_path, &fd,
-						 &checkpoint->manifest_identity, &os_errno,
-						 &refusal);
+		opened = rsum_confine_open_given(location->manifest_path, &fd, &document->identity,
+						 &os_errno, &refusal);
 	else
-		opened = rsum_confine_open(&checkpoint->root, name, &fd,
-					   &checkpoint->manifest_identity, &os_errno, &refusal);
+		opened = rsum_confine_open(&checkpoint->root, name, &fd, &document->identity,
+					   &os_errno, &refusal);
 	if (opened == RSUM_CONFINE_REFUSED && refusal.code == RINGSUM_FINDING_FILE_MISSING)
 		return report_no_manifest(checkpoint, location, err);
 	if (opened != RSUM_CONFINE_OK) {
@@ -182,6 +236,14 @@ static int read_manifest(struct ringsum_checkpoint *checkpoint, const struct loc
 	close(fd);
 	if (result != RINGSUM_OK || !text)
 		return result;
+	if (location->manifest_path) {
+		document->given_path = absolute_path(location->manifest_path);
+		if (!document->given_path) {
+			free(text);
+			return RINGSUM_E_NOMEM;
+		}
+	}
+	document->name = report->facts.manifest_path;
 	result = rsum_sha256_of(text, size_bytes, digest);
 	if (result != RINGSUM_OK) {
 		free(text);
@@ -204,21 +266,22 @@ static int read_manifest(struct ringsum_checkpoint *checkpoint, const struct loc
 
 /* Reads one of the profile's own files; *text_out stays NULL where it has its finding. */
 static int read_profile_file(struct ringsum_checkpoint *checkpoint, const char *name,
-			     enum ringsum_finding_code invalid_code, char **text_out,
-			     size_t *size_bytes_out)
+			     struct rsum_document *document, enum ringsum_finding_code invalid_code,
+			     char **text_out, size_t *size_bytes_out)
 {
-	struct rsum_file_identity identity;
 	struct rsum_refusal refusal;
 	int fd, os_errno, result;
 
-	if (rsum_confine_open(&checkpoint->root, name, &fd, &identity, &os_errno, &refusal) !=
-	    RSUM_CONFINE_OK) {
+	if (rsum_confine_open(&checkpoint->root, name, &fd, &document->identity, &os_errno,
+			      &refusal) != RSUM_CONFINE_OK) {
 		rsum_report_add_refusal(checkpoint->report, &refusal, NULL, name);
 		return RINGSUM_OK;
 	}
 	result = read_document(checkpoint->report, fd, name, RSUM_LIMIT_CONFIG_BYTES, invalid_code,
 			       text_out, size_bytes_out);
 	close(fd);
+	if (result == RINGSUM_OK && *text_out)
+		document->name = name;
 	return result;
 }
 
@@ -232,10 +295,12 @@ static int check_profile(struct ringsum_checkpoint *checkpoint)
 
 	if (profile->needs_config) {
 		result = read_profile_file(checkpoint, RSUM_CONFIG_FILE,
+					   &checkpoint->documents[RSUM_DOCUMENT_CONFIG],
 					   RINGSUM_FINDING_CONFIG_INVALID, &config, &config_bytes);
 		if (result == RINGSUM_OK)
 			result =
 				read_profile_file(checkpoint, RSUM_PLAN_FILE,
+						  &checkpoint->documents[RSUM_DOCUMENT_PLAN],
 						  RINGSUM_FINDING_PLAN_INVALID, &plan, &plan_bytes);
 	}
 	if (result == RINGSUM_OK && profile->check_config)
@@ -289,6 +354,8 @@ static int prepare(struct ringsum_checkpoint *checkpoint, const struct location 
 
 	rsum_report_set_text(report, &report->facts.root, checkpoint->root_path);
 	report->facts.is_strict = checkpoint->options.given.strict != 0;
+	/* Until the directory was listed. */
+	report->totals.files_unpromised = UINT64_MAX;
 	report->facts.digest_impl = rsum_digest_impl_name(checkpoint->options.digest_impl);
 	result = rsum_root_open(checkpoint->root_path, &checkpoint->root);
 	if (result < 0)
@@ -446,6 +513,7 @@ RSUM_PUBLIC void ringsum_checkpoint_close(struct ringsum_checkpoint *checkpoint)
 	rsum_profile_state_deinit(&checkpoint->profile_state);
 	rsum_options_deinit(&checkpoint->options);
 	ringsum_report_free(checkpoint->report);
+	free(checkpoint->documents[RSUM_DOCUMENT_MANIFEST].given_path);
 	free(checkpoint->root_path);
 	free(checkpoint->shards);
 	free(checkpoint->standings);

@@ -14,7 +14,7 @@
 struct rsum_shard {
 	const char *name;
 	bool is_opened;			    /* it could be, so identity is known */
-	struct rsum_file_identity identity; /* when its header was read */
+	struct rsum_file_identity identity; /* when it was opened first */
 };
 
 /* How a promise stands before its bytes are hashed. */
@@ -24,12 +24,26 @@ struct rsum_standing {
 	bool is_readable;  /* the header confirms its range: the bytes can be hashed */
 };
 
+/* What was read whole at opening, and tells what to expect ever since. */
+enum rsum_document_kind {
+	RSUM_DOCUMENT_MANIFEST,
+	RSUM_DOCUMENT_CONFIG,
+	RSUM_DOCUMENT_PLAN,
+	RSUM_DOCUMENT_COUNT
+};
+
+struct rsum_document {
+	const char *name;		    /* below the root; NULL where it was not read */
+	char *given_path;		    /* instead, where the caller named it; owned */
+	struct rsum_file_identity identity; /* when it was read */
+};
+
 struct ringsum_checkpoint {
 	/* Fixed once it is prepared. */
 	struct rsum_options options;
 	char *root_path;
 	struct rsum_root root;
-	struct rsum_file_identity manifest_identity;
+	struct rsum_document documents[RSUM_DOCUMENT_COUNT];
 	struct rsum_manifest manifest;
 	const struct rsum_profile *profile;
 	struct rsum_profile_state profile_state;
@@ -47,6 +61,13 @@ struct ringsum_checkpoint {
 RSUM_MUST_CHECK int rsum_checkpoint_prepare(const char *path, const struct ringsum_options *options,
 					    struct ringsum_checkpoint **checkpoint_out,
 					    struct ringsum_error *err);
+
+/*
+ * Whether manifest, config and plan are still the files that were read; a finding for each that is
+ * not, or cannot be looked at, goes to `report`.
+ */
+RSUM_MUST_CHECK bool rsum_documents_are_unchanged(const struct ringsum_checkpoint *checkpoint,
+						  struct ringsum_report *report);
 
 /*
  * Opens every shard, reads its header and compares it with the promises (rules M4 to M6). Fills

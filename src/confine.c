@@ -33,6 +33,18 @@ static bool refuse_name(struct rsum_refusal *refusal, const char *actual)
 	return false;
 }
 
+/* Such a name is no escape, but nothing can be there under it either. */
+static bool refuse_long(struct rsum_refusal *refusal, const char *actual, unsigned limit_bytes)
+{
+	rsum_refusal_set(refusal, RINGSUM_FINDING_PATH_ESCAPE,
+			 "the file name %s longer than %u bytes, which is longer than any file "
+			 "system takes; get the manifest again",
+			 actual, limit_bytes);
+	snprintf(refusal->expected, sizeof(refusal->expected), "at most %u bytes", limit_bytes);
+	snprintf(refusal->actual, sizeof(refusal->actual), "a longer name");
+	return false;
+}
+
 bool rsum_confine_name_is_plain(const char *name, struct rsum_refusal *refusal)
 {
 	const char *component = name;
@@ -43,12 +55,12 @@ bool rsum_confine_name_is_plain(const char *name, struct rsum_refusal *refusal)
 	if (name[0] == '/')
 		return refuse_name(refusal, "absolute");
 	if (strnlen(name, RSUM_LIMIT_NAME_BYTES + 1) > RSUM_LIMIT_NAME_BYTES)
-		return refuse_name(refusal, "longer than 4096 bytes");
+		return refuse_long(refusal, "is", RSUM_LIMIT_NAME_BYTES);
 	while (*component) {
 		size_t length = strcspn(component, "/");
 
 		if (length > COMPONENT_BYTES_MAX)
-			return refuse_name(refusal, "one with a part longer than 255 bytes");
+			return refuse_long(refusal, "has a part", COMPONENT_BYTES_MAX);
 		if (length == 2 && !memcmp(component, "..", 2))
 			return refuse_name(refusal, "one that climbs with `..`");
 		if (length > 0 && !(length == 1 && component[0] == '.'))
@@ -162,10 +174,12 @@ static enum rsum_confine_result refuse_escape(struct rsum_refusal *refusal)
 {
 	rsum_refusal_set(
 		refusal, RINGSUM_FINDING_PATH_ESCAPE,
-		"the path leads out of the checkpoint through a symbolic link; put the file "
-		"itself there, or a relative link that stays inside");
+		"a symbolic link on the path is absolute or leaves the checkpoint on its way; "
+		"only relative links that stay inside at every step are followed: put such a "
+		"link or the file itself there");
 	snprintf(refusal->expected, sizeof(refusal->expected), "a path inside the checkpoint");
-	snprintf(refusal->actual, sizeof(refusal->actual), "a symbolic link that leaves it");
+	snprintf(refusal->actual, sizeof(refusal->actual),
+		 "a symbolic link that leaves it or is absolute");
 	return RSUM_CONFINE_REFUSED;
 }
 

@@ -424,9 +424,16 @@ static void own_impls_check(void)
 			wide->kernels, wide->width, narrow->kernels, narrow->width);
 }
 
-static enum ringsum_digest_impl option_of_environment(void)
+const char *rsum_digest_environment(void)
 {
 	const char *name = secure_getenv("RINGSUM_DIGEST_IMPL");
+
+	return name != NULL && *name != '\0' ? name : NULL;
+}
+
+static enum ringsum_digest_impl option_of_environment(void)
+{
+	const char *name = rsum_digest_environment();
 	enum ringsum_digest_impl option;
 
 	if (name != NULL && rsum_digest_impl_from_name(name, &option))

@@ -44,9 +44,13 @@ struct rsum_sha256_span {
  * The implementation for an option; AUTO gives the fastest that CPUID shows and that agreed
  * with libcrypto on known answers and random lengths in this process (checked once). Never
  * fails for AUTO and LIBCRYPTO; NULL where the processor lacks what the option asks.
- * RINGSUM_DIGEST_IMPL in the environment (auto or one of the names below) overrides AUTO.
+ * RINGSUM_DIGEST_IMPL in the environment (auto or one of the names below) overrides AUTO; one that
+ * cannot be had is passed over here, so whoever takes a user's options refuses it beforehand.
  */
 const struct rsum_digest_impl *rsum_digest_impl_get(enum ringsum_digest_impl option);
+
+/* What RINGSUM_DIGEST_IMPL says, unchecked; NULL where it is not set or empty. */
+const char *rsum_digest_environment(void);
 
 /* "libcrypto", "sha-ni-x2", "sha-ni-x3", "avx512-x16". */
 const char *rsum_digest_impl_name(const struct rsum_digest_impl *impl);

@@ -213,7 +213,7 @@ static void append_fault(struct rsum_text *text, const struct ringsum_shard *sha
 			 ringsum_finding_code_name(shard->code));
 	rsum_text_append_escaped(text, shard->name);
 	rsum_text_printf(text, ": ");
-	rsum_text_append_escaped(text, shard->message);
+	rsum_text_append_message(text, shard->message);
 	rsum_text_printf(text, "\n");
 }
 

@@ -37,21 +37,33 @@ struct rsum_json_keys {
 #define TEXT_BYTES_PER_SLOT 64
 static_assert(RSUM_LIMIT_JSON_KEYS < KEY_INDEX_MASK, "a slot has room for every index");
 
-/* Shows at most 64 bytes of the key, cut between characters; control characters as '?'. */
+#define SHOWN_BYTES_MAX 64
+
+/* Shows at most 64 bytes of the key, cut between characters; control characters as \x1b. */
 static int refuse_duplicate(struct rsum_json *json, const struct rsum_json_token *token)
 {
-	char shown[68];
-	size_t length = RSUM_MIN(token->length, 64);
+	char shown[SHOWN_BYTES_MAX + 8];
+	size_t used = 0, taken = 0;
 
-	while (length < token->length && length &&
-	       ((unsigned char)token->string[length] & 0xc0) == 0x80)
-		length--;
-	memcpy(shown, token->string, length);
-	for (size_t i = 0; i < length; i++) {
-		if ((unsigned char)shown[i] < 0x20 || shown[i] == 0x7f)
-			shown[i] = '?';
+	while (taken < token->length) {
+		unsigned char byte = (unsigned char)token->string[taken];
+		bool is_control = byte < 0x20 || byte == 0x7f;
+
+		if (used + (is_control ? 4 : 1) > SHOWN_BYTES_MAX)
+			break;
+		if (is_control)
+			used += (size_t)snprintf(shown + used, 5, "\\x%02x", (unsigned)byte);
+		else
+			shown[used++] = (char)byte;
+		taken++;
 	}
-	snprintf(shown + length, sizeof(shown) - length, "%s", length < token->length ? "..." : "");
+	/* What is taken back here are bytes of one character, each shown as it is. */
+	while (taken < token->length && taken &&
+	       ((unsigned char)token->string[taken] & 0xc0) == 0x80) {
+		taken--;
+		used--;
+	}
+	snprintf(shown + used, sizeof(shown) - used, "%s", taken < token->length ? "..." : "");
 	return rsum_json_refuse(json, token->offset, "duplicate key \"%s\"", shown);
 }
 

@@ -217,6 +217,15 @@ static int load_all(struct ringsum_checkpoint *checkpoint, struct ringsum_load *
 	return rsum_report_result(reading->report, err);
 }
 
+/* Whatever happens next, no load says that it is proven before it is. */
+static void mark_undecided(struct ringsum_load *loads, size_t load_count)
+{
+	size_t i;
+
+	for (i = 0; loads && i < load_count; i++)
+		loads[i].status = RINGSUM_E_UNDECIDED;
+}
+
 RSUM_PUBLIC int ringsum_checkpoint_load(struct ringsum_checkpoint *checkpoint,
 					struct ringsum_load *loads, size_t load_count,
 					struct ringsum_report **report_out,
@@ -227,8 +236,10 @@ RSUM_PUBLIC int ringsum_checkpoint_load(struct ringsum_checkpoint *checkpoint,
 		.want_count = load_count,
 		.accepts_second_reading = true,
 	};
-	int result = check_loads(checkpoint, loads, load_count, err);
+	int result;
 
+	mark_undecided(loads, load_count);
+	result = check_loads(checkpoint, loads, load_count, err);
 	if (result != RINGSUM_OK)
 		return result;
 	reading.report = new_report(checkpoint, loads, load_count);

@@ -30,29 +30,63 @@ bool rsum_manifest_token_is_unsigned(const struct rsum_json_token *token)
 	return token->type == RSUM_JSON_NUMBER && token->is_integer && !token->is_negative;
 }
 
+/* What a NUL hides from a C string has to be said: "silu\0" is not silu. */
+static void describe_string(const struct rsum_json_token *token, char *buffer, size_t size_bytes)
+{
+	const char *begin = "the string ";
+	size_t used;
+
+	if (strlen(token->string) != token->length)
+		begin = *token->string ? "a string with a NUL after "
+				       : "a string that begins with a NUL";
+	snprintf(buffer, size_bytes, "%s", begin);
+	used = strlen(buffer);
+	rsum_text_shorten(token->string, buffer + used, size_bytes - used);
+}
+
+static void describe_number(const char *spelled, size_t left, const struct rsum_json_token *token,
+			    char *buffer, size_t size_bytes)
+{
+	static const char beyond[] = " (exceeds 64 bits)";
+	size_t length = 0, shown;
+	bool is_whole = true;
+
+	for (; length < left && memchr("+-.0123456789Ee", spelled[length], 15); length++)
+		is_whole = is_whole && !memchr("+.Ee", spelled[length], 4);
+	is_whole = is_whole && !token->is_integer;
+	shown = RSUM_MIN(length, size_bytes - sizeof(beyond) - 4);
+	snprintf(buffer, size_bytes, "%.*s%s%s", (int)shown, spelled, shown < length ? "..." : "",
+		 is_whole ? beyond : "");
+}
+
 const char *rsum_manifest_describe_token(const char *text, size_t text_bytes,
 					 const struct rsum_json_token *token, char *buffer,
 					 size_t size_bytes)
 {
-	size_t used = 0;
-
-	if (token->type == RSUM_JSON_STRING) {
-		snprintf(buffer, size_bytes, "the string ");
-		used = strlen(buffer);
-		rsum_text_shorten(token->string, buffer + used, size_bytes - used);
-		return buffer;
-	}
-	if (token->type != RSUM_JSON_NUMBER) {
+	RSUM_ASSERT(size_bytes >= 64);
+	if (token->type == RSUM_JSON_STRING)
+		describe_string(token, buffer, size_bytes);
+	else if (token->type == RSUM_JSON_NUMBER)
+		describe_number(text + token->offset, text_bytes - token->offset, token, buffer,
+				size_bytes);
+	else
 		snprintf(buffer, size_bytes, "%s", rsum_json_type_text(token->type));
-		return buffer;
-	}
-	while (token->offset + used < text_bytes && used + 1 < size_bytes &&
-	       memchr("+-.0123456789Ee", text[token->offset + used], 15)) {
-		buffer[used] = text[token->offset + used];
-		used++;
-	}
-	buffer[used] = '\0';
 	return buffer;
+}
+
+const char *rsum_manifest_describe_refusal(const struct rsum_json *json, const char *wanted,
+					   char *buffer, size_t size_bytes)
+{
+	size_t blanks = 0;
+
+	while (blanks < json->size_bytes && memchr(" \t\r\n", json->text[blanks], 4))
+		blanks++;
+	/* Only what is refused at its first byte is no JSON at all, and not yet decoded in place. */
+	if (json->error_offset == blanks &&
+	    rsum_safetensors_describe_other((const uint8_t *)json->text, json->size_bytes, wanted,
+					    buffer, size_bytes))
+		return buffer;
+	return json->reason;
 }
 
 /* ---- a promise and its header (M6) --------------------------------------------------------- */

@@ -39,7 +39,8 @@ struct rsum_manifest {
 	struct rsum_name_index by_name; /* usable name -> first promise of that name */
 	struct rsum_name_index by_file; /* destination_file -> index in `files` */
 	bool has_codebook;
-	const char *codebook; /* NULL where absent or not a string */
+	const char *codebook;	    /* NULL where absent or no name */
+	const char *codebook_found; /* what there is that is no name, for a person; or NULL */
 };
 
 /*
@@ -57,11 +58,19 @@ void rsum_manifest_deinit(struct rsum_manifest *manifest);
 
 /*
  * For messages about a JSON document: what a token is, "the string ..." and numbers as they are
- * spelled, shortened to fit. `text` is the document that is being read. Returns buffer.
+ * spelled, shortened to fit (64 bytes or more are there). `text` is the document that is being read. Returns buffer.
  */
 const char *rsum_manifest_describe_token(const char *text, size_t text_bytes,
 					 const struct rsum_json_token *token, char *buffer,
 					 size_t size_bytes);
+
+/*
+ * Why the reader refused a document, for a person: what the document is instead, where its
+ * beginning says so (a Git LFS pointer, an HTML page), else the reader's reason. Returns either
+ * buffer or the reader's own text.
+ */
+const char *rsum_manifest_describe_refusal(const struct rsum_json *json, const char *wanted,
+					   char *buffer, size_t size_bytes);
 
 /* Whether a token is a whole number that is not negative, without fraction or exponent. */
 bool rsum_manifest_token_is_unsigned(const struct rsum_json_token *token);

@@ -192,16 +192,17 @@ static int read_shape(struct parser *parser, struct entry *entry,
 {
 	struct ringsum_tensor *tensor = &entry->promise.tensor;
 	uint64_t dimensions[RSUM_LIMIT_RANK], *shape;
-	size_t rank, offset = token->offset;
+	char actual[32];
+	size_t rank;
 	int ret = read_numbers(parser, entry, MEMBER_SHAPE, token, dimensions, RSUM_LIMIT_RANK,
 			       &rank);
 
 	if (ret)
 		return ret;
-	if (rank > RSUM_LIMIT_RANK)
-		return rsum_json_refuse(&parser->json, offset,
-					"a shape of rank %zu in entry %zu; the limit is %d", rank,
-					parser->out->promise_count, RSUM_LIMIT_RANK);
+	if (rank > RSUM_LIMIT_RANK) {
+		snprintf(actual, sizeof(actual), "rank %zu", rank);
+		set_fault(entry, MEMBER_SHAPE, "a rank of at most 64 (limit)", actual);
+	}
 	if (entry->faults[MEMBER_SHAPE].expected || rank == 0)
 		return 0;
 	shape = rsum_arena_alloc(&parser->out->arena, rank * sizeof(*shape));
@@ -212,6 +213,7 @@ static int read_shape(struct parser *parser, struct entry *entry,
 	tensor->rank = (unsigned)rank;
 	return 0;
 }
+static_assert(RSUM_LIMIT_RANK == 64, "as the message above says");
 
 /* Gives each destination_file one number, in order of first use. */
 static int number_file(struct parser *parser, const char *file, size_t offset, uint32_t *number_out)
@@ -508,9 +510,26 @@ static int read_tensors(struct parser *parser, const struct rsum_json_token *fir
 	}
 }
 
-static int read_top_member(struct parser *parser, bool *has_tensors)
+/* A codebook that is no name is kept as a description of it, for the profile's complaint. */
+static int keep_codebook(struct parser *parser, const struct rsum_json_token *token)
 {
 	struct rsum_manifest *out = parser->out;
+	char found[128], shown[96];
+
+	out->has_codebook = true;
+	if (token->type == RSUM_JSON_STRING && strlen(token->string) == token->length) {
+		out->codebook = rsum_arena_copy(&out->arena, token->string, token->length);
+		return out->codebook ? 0 : RINGSUM_E_NOMEM;
+	}
+	rsum_manifest_describe_token(parser->text, parser->text_bytes, token, shown, sizeof(shown));
+	snprintf(found, sizeof(found), "%s%s", token->type == RSUM_JSON_NUMBER ? "the number " : "",
+		 shown);
+	out->codebook_found = rsum_arena_copy(&out->arena, found, strlen(found));
+	return out->codebook_found ? 0 : RINGSUM_E_NOMEM;
+}
+
+static int read_top_member(struct parser *parser, bool *has_tensors)
+{
 	struct rsum_json_token key, value;
 	int ret = rsum_json_next(&parser->json, &key);
 
@@ -524,12 +543,9 @@ static int read_top_member(struct parser *parser, bool *has_tensors)
 		return read_tensors(parser, &value);
 	}
 	if (rsum_json_equals(&key, "codebook")) {
-		out->has_codebook = true;
-		if (value.type == RSUM_JSON_STRING && strlen(value.string) == value.length) {
-			out->codebook = rsum_arena_copy(&out->arena, value.string, value.length);
-			if (!out->codebook)
-				return RINGSUM_E_NOMEM;
-		}
+		ret = keep_codebook(parser, &value);
+		if (ret)
+			return ret;
 	}
 	return rsum_json_skip(&parser->json, &value);
 }
@@ -563,7 +579,7 @@ static int read_document(struct parser *parser)
 static int refuse_document(struct parser *parser, const char *reason, uint64_t offset)
 {
 	struct rsum_manifest *out = parser->out;
-	char message[256];
+	char message[320];
 
 	snprintf(message, sizeof(message), "the manifest is unusable at byte %" PRIu64 ": %s",
 		 offset, reason);
@@ -585,6 +601,7 @@ int rsum_manifest_parse(char *text, size_t size_bytes, const char *file_name,
 		.out = out,
 		.report = report,
 	};
+	char reason[256];
 	int ret;
 
 	*out = (struct rsum_manifest){ 0 };
@@ -597,7 +614,10 @@ int rsum_manifest_parse(char *text, size_t size_bytes, const char *file_name,
 	if (!ret)
 		ret = read_document(&parser);
 	if (ret == RINGSUM_E_REFUSED || ret == RINGSUM_E_LIMIT)
-		ret = refuse_document(&parser, parser.json.reason, parser.json.error_offset);
+		ret = refuse_document(&parser,
+				      rsum_manifest_describe_refusal(&parser.json, file_name,
+								     reason, sizeof(reason)),
+				      parser.json.error_offset);
 	rsum_json_deinit(&parser.json);
 	/* Names are a small part of it; what they were read from would only take memory. */
 	free(text);

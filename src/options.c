@@ -69,8 +69,21 @@ static int check_range(const char *name, uint64_t value, uint64_t low, uint64_t 
 			      (unsigned long long)high);
 }
 
-static int check_sizes(struct ringsum_options *given, struct ringsum_error *err)
+/* Enough that every stream has a chunk to hash while the next ones are read. */
+static uint64_t default_memory(const struct rsum_options *options)
 {
+	const struct ringsum_options *given = &options->given;
+	uint64_t streams = (uint64_t)given->threads * rsum_digest_impl_width(options->digest_impl);
+	uint64_t wanted = (streams * 3 + 1) / 2 * given->chunk_bytes;
+
+	wanted = RSUM_MAX(RSUM_MIN(wanted, RSUM_DEFAULT_MEMORY_BYTES_MAX),
+			  RSUM_DEFAULT_MEMORY_BYTES_MIN);
+	return RSUM_MAX(wanted, (uint64_t)given->chunk_bytes * 2);
+}
+
+static int check_sizes(struct rsum_options *options, struct ringsum_error *err)
+{
+	struct ringsum_options *given = &options->given;
 	int result;
 
 	if (!given->threads)
@@ -78,7 +91,7 @@ static int check_sizes(struct ringsum_options *given, struct ringsum_error *err)
 	if (!given->chunk_bytes)
 		given->chunk_bytes = RSUM_DEFAULT_CHUNK_BYTES;
 	if (!given->memory_bytes)
-		given->memory_bytes = RSUM_MAX(RSUM_DEFAULT_MEMORY_BYTES, given->chunk_bytes * 2);
+		given->memory_bytes = default_memory(options);
 	if (!given->depth)
 		given->depth = RSUM_DEFAULT_DEPTH;
 	if ((result = check_range("threads", given->threads, 1, RSUM_LIMIT_THREADS, err)) ||
@@ -136,6 +149,29 @@ static int copy_strings(struct rsum_options *out, const struct ringsum_options *
 	return RINGSUM_OK;
 }
 
+/* Whoever names an implementation wants that one: nothing takes its place unseen. */
+static int choose_digest(struct rsum_options *out, struct ringsum_error *err)
+{
+	enum ringsum_digest_impl option = out->given.digest;
+	const char *name =
+		option == RINGSUM_DIGEST_AUTO ? rsum_digest_environment() : digest_name(option);
+
+	if (option == RINGSUM_DIGEST_AUTO && name && !rsum_digest_impl_from_name(name, &option))
+		return rsum_error_set(
+			err, RINGSUM_E_INVALID,
+			"unknown implementation in RINGSUM_DIGEST_IMPL: %.100s; "
+			"expected auto, libcrypto, sha-ni-x2, sha-ni-x3 or avx512-x16",
+			name);
+	out->digest_impl = rsum_digest_impl_get(option);
+	if (!out->digest_impl)
+		return rsum_error_set(err, RINGSUM_E_INVALID,
+				      "this processor cannot run %s%s; use auto or libcrypto", name,
+				      out->given.digest == RINGSUM_DIGEST_AUTO
+					      ? ", which RINGSUM_DIGEST_IMPL names"
+					      : "");
+	return RINGSUM_OK;
+}
+
 int rsum_options_resolve(const struct ringsum_options *options, struct rsum_options *out,
 			 struct ringsum_error *err)
 {
@@ -152,15 +188,10 @@ int rsum_options_resolve(const struct ringsum_options *options, struct rsum_opti
 	if (result == RINGSUM_OK)
 		result = check_choices(&out->given, err);
 	if (result == RINGSUM_OK)
-		result = check_sizes(&out->given, err);
-	if (result != RINGSUM_OK)
-		return result;
-	out->digest_impl = rsum_digest_impl_get(out->given.digest);
-	if (!out->digest_impl)
-		return rsum_error_set(err, RINGSUM_E_INVALID,
-				      "this processor cannot run %s; use auto or libcrypto",
-				      digest_name(out->given.digest));
-	return RINGSUM_OK;
+		result = choose_digest(out, err);
+	if (result == RINGSUM_OK)
+		result = check_sizes(out, err);
+	return result;
 }
 
 void rsum_options_deinit(struct rsum_options *options)

@@ -61,8 +61,8 @@ static void check_codebook(const struct check *check)
 		return;
 	if (manifest->codebook)
 		rsum_text_shorten(manifest->codebook, actual, sizeof(actual));
-	else if (manifest->has_codebook)
-		snprintf(actual, sizeof(actual), "something that is no name");
+	else if (manifest->codebook_found)
+		rsum_text_shorten(manifest->codebook_found, actual, sizeof(actual));
 	rsum_report_add(
 		check->report,
 		&(struct ringsum_finding){

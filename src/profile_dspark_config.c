@@ -157,7 +157,7 @@ struct reader {
 static void add_key_finding(const struct reader *reader, const char *path, const char *expected,
 			    const char *actual, const char *problem)
 {
-	char message[PATH_BYTES + 256];
+	char message[PATH_BYTES + 384];
 
 	snprintf(message, sizeof(message), "%s %s; get the %s that belongs to this delivery", path,
 		 problem, reader->file_name);
@@ -433,7 +433,7 @@ static int read_document(struct reader *reader, char *text, size_t text_bytes,
 			 const struct key_rule *rules)
 {
 	struct rsum_json_token token;
-	char problem[256];
+	char problem[320], reason[256];
 	int ret;
 
 	reader->text = text;
@@ -452,7 +452,9 @@ static int read_document(struct reader *reader, char *text, size_t text_bytes,
 		ret = rsum_json_next(&reader->json, &token); /* nothing but blanks may follow */
 	if (ret == RINGSUM_E_REFUSED || ret == RINGSUM_E_LIMIT) {
 		snprintf(problem, sizeof(problem), "is unusable at byte %zu: %s",
-			 reader->json.error_offset, reader->json.reason);
+			 reader->json.error_offset,
+			 rsum_manifest_describe_refusal(&reader->json, reader->file_name, reason,
+							sizeof(reason)));
 		add_key_finding(reader, "the document", NULL, NULL, problem);
 		reader->known = 0; /* half a document says nothing */
 		ret = 0;

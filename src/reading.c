@@ -21,6 +21,7 @@ struct shard_pass {
 	int open_error;	     /* negative errno of the last opening that failed, or 0 */
 	bool is_unopened;    /* wants failed with it: they share one finding */
 	bool refuses_direct; /* and it was required */
+	size_t failed_count; /* wants that are undecided for one of these */
 };
 
 struct pass {
@@ -356,6 +357,30 @@ static enum rsum_promise_status weigh_unread(struct pass *pass, size_t want)
 	return RSUM_PROMISE_UNDECIDED;
 }
 
+/* Whether a second reading was not done, rather than failed. */
+static bool is_unreached(const struct rsum_range_result *second)
+{
+	return !second ||
+	       (!second->is_hashed && (second->error == 0 || second->error == -ECANCELED));
+}
+
+/* What was read of a shard that changed meanwhile proves nothing, but may be what to look at. */
+static enum rsum_promise_status weigh_changed(struct pass *pass, size_t want)
+{
+	const struct ringsum_tensor *tensor = tensor_of(pass, want);
+	char expected[65], actual[65];
+
+	if (!digest_differs(pass, want))
+		return RSUM_PROMISE_UNDECIDED; /* the shard has its finding */
+	rsum_hex_encode_digest(tensor->digest_sha256, expected);
+	rsum_hex_encode_digest(pass->results[want].digest, actual);
+	add_finding(pass->reading->report, RINGSUM_FINDING_CHANGED_DURING_READ,
+		    RINGSUM_SEVERITY_UNDECIDED, tensor, expected, actual,
+		    "the bytes differ from the promise, but the shard was changed while it was "
+		    "read; verify again");
+	return RSUM_PROMISE_UNDECIDED;
+}
+
 /* The first reading differed from the promise: what does the second say? */
 static enum rsum_promise_status weigh_difference(struct pass *pass, size_t want)
 {
@@ -366,15 +391,20 @@ static enum rsum_promise_status weigh_difference(struct pass *pass, size_t want)
 
 	rsum_hex_encode_digest(tensor->digest_sha256, expected);
 	rsum_hex_encode_digest(pass->results[want].digest, actual);
+	/* An interruption must not hide what was already seen. */
+	if (pass->is_canceled && is_unreached(second)) {
+		add_finding(report, RINGSUM_FINDING_DIGEST_MISMATCH, RINGSUM_SEVERITY_REFUSE,
+			    tensor, expected, actual,
+			    "the bytes on disk are not the bytes promised, in one reading: the run "
+			    "was interrupted before the second; verify again or fetch this range "
+			    "again");
+		return RSUM_PROMISE_REFUSED;
+	}
 	if (!second || !second->is_hashed) {
 		add_finding(report, RINGSUM_FINDING_READ_ERROR, RINGSUM_SEVERITY_UNDECIDED, tensor,
 			    expected, actual,
-			    pass->is_canceled
-				    ? "the bytes differ from the promise, and the run was "
-				      "interrupted before a second reading to be sure of it; "
-				      "verify again"
-				    : "the bytes differ from the promise, and a second reading to "
-				      "be sure of it failed; verify again");
+			    "the bytes differ from the promise, and a second reading to be sure of "
+			    "it failed; verify again");
 		return RSUM_PROMISE_UNDECIDED;
 	}
 	if (digest_is(second, pass->results[want].digest)) {
@@ -430,7 +460,7 @@ static enum rsum_promise_status weigh(struct pass *pass, size_t want)
 	enum rsum_promise_status status = RSUM_PROMISE_IDENTICAL;
 
 	if (pass->shards[shard_of(pass, want)].is_changed)
-		return RSUM_PROMISE_UNDECIDED; /* the shard has its finding */
+		return weigh_changed(pass, want);
 	if (!proven->is_hashed)
 		return weigh_unread(pass, want);
 	if (digest_differs(pass, want)) {
@@ -476,6 +506,8 @@ static void report_shards(struct pass *pass)
 	for (i = 0; i < pass->reading->want_count; i++) {
 		struct shard_pass *shard = &pass->shards[shard_of(pass, i)];
 
+		if (shard->is_changed || fails_with_shard(pass, i))
+			shard->failed_count++;
 		if (!fails_with_shard(pass, i))
 			continue;
 		if (is_direct_refusal(pass, pass->results[i].error))
@@ -484,9 +516,13 @@ static void report_shards(struct pass *pass)
 			shard->is_unopened = true;
 	}
 	for (i = 0; i < checkpoint->manifest.file_count; i++)
-		if (refuse_shard(&pass->shards[i], &refusal))
+		if (refuse_shard(&pass->shards[i], &refusal)) {
+			rsum_refusal_add_count(&refusal, pass->shards[i].failed_count,
+					       "tensor in it is undecided",
+					       "tensors in it are undecided");
 			rsum_report_add_refusal(pass->reading->report, &refusal, NULL,
 						checkpoint->shards[i].name);
+		}
 }
 
 static void record_facts(struct pass *pass, const struct rsum_pipeline_outcome *outcome)
@@ -547,6 +583,11 @@ int rsum_reading_run(struct rsum_reading *reading, struct ringsum_error *err)
 		for (i = 0; i < reading->want_count; i++)
 			reading->wants[i].status = weigh(&pass, i);
 	}
+	/* What tells which bytes to expect must still be what it was. */
+	if (!rsum_documents_are_unchanged(reading->checkpoint, reading->report))
+		for (i = 0; i < reading->want_count; i++)
+			if (reading->wants[i].status != RSUM_PROMISE_REFUSED)
+				reading->wants[i].status = RSUM_PROMISE_UNDECIDED;
 	free(pass.shards);
 	free(pass.results);
 	free(pass.second);

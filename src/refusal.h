@@ -18,4 +18,8 @@ RSUM_PRINTF(3, 4)
 int rsum_refusal_set(struct rsum_refusal *refusal, enum ringsum_finding_code code,
 		     const char *format, ...);
 
+/* Appends "; 88 NOUN" to the message, whose end gives way where there is no room; 0: nothing. */
+void rsum_refusal_add_count(struct rsum_refusal *refusal, uint64_t count, const char *one,
+			    const char *many);
+
 #endif

@@ -102,6 +102,11 @@ void rsum_text_append(struct rsum_text *text, const char *bytes, size_t size_byt
 RSUM_PRINTF(2, 3) void rsum_text_printf(struct rsum_text *text, const char *format, ...);
 /* Appends a name or message of unknown origin, escaped. */
 void rsum_text_append_escaped(struct rsum_text *text, const char *unsafe);
+/*
+ * Appends a message, escaped but for its backslashes: where it shows a name, or quotes JSON, they
+ * begin an escape already.
+ */
+void rsum_text_append_message(struct rsum_text *text, const char *message);
 /* Gives the string to the caller (RINGSUM_OK), or frees it (RINGSUM_E_NOMEM). */
 RSUM_MUST_CHECK int rsum_text_finish(struct rsum_text *text, char **string_out);
 

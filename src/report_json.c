@@ -110,6 +110,15 @@ static void append_digest(struct rsum_text *text, const struct rsum_report_facts
 	rsum_json_append(text, &object);
 }
 
+static void append_files_unpromised(struct rsum_text *text, const struct ringsum_totals *totals)
+{
+	rsum_text_printf(text, ",\n \"files_unpromised\":");
+	if (totals->files_unpromised == UINT64_MAX)
+		rsum_text_printf(text, "null");
+	else
+		rsum_text_printf(text, "%" PRIu64, totals->files_unpromised);
+}
+
 /* To the microsecond, without floating point: no locale of the host program has a say. */
 static void append_seconds(struct rsum_text *text, double seconds)
 {
@@ -199,7 +208,7 @@ RSUM_PUBLIC int ringsum_report_to_json(const struct ringsum_report *report, char
 	append_rate(&text, report);
 	rsum_text_printf(&text, ",\n \"interrupted\":%s",
 			 report->facts.is_interrupted ? "true" : "false");
-	rsum_text_printf(&text, ",\n \"files_unpromised\":%" PRIu64, totals.files_unpromised);
+	append_files_unpromised(&text, &totals);
 	rsum_text_printf(&text, ",\n \"findings_total\":%" PRIu64, totals.findings_total);
 	append_list(&text, report, "findings", false);
 	append_list(&text, report, "notes", true);

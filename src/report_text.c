@@ -70,15 +70,25 @@ void rsum_text_printf(struct rsum_text *text, const char *format, ...)
 	text->used_bytes += (size_t)length;
 }
 
-void rsum_text_append_escaped(struct rsum_text *text, const char *unsafe)
-{
-	char *safe = rsum_text_escape(unsafe);
+static char *escape(const char *text, bool keeps_backslash);
 
+static void append_and_free(struct rsum_text *text, char *safe)
+{
 	if (safe)
 		rsum_text_append(text, safe, strlen(safe));
 	else
 		text->has_failed = true;
 	free(safe);
+}
+
+void rsum_text_append_escaped(struct rsum_text *text, const char *unsafe)
+{
+	append_and_free(text, escape(unsafe, false));
+}
+
+void rsum_text_append_message(struct rsum_text *text, const char *message)
+{
+	append_and_free(text, escape(message, true));
 }
 
 int rsum_text_finish(struct rsum_text *text, char **string_out)
@@ -165,7 +175,7 @@ static char *escape_byte(char *out, uint8_t byte)
 	}
 }
 
-char *rsum_text_escape(const char *text)
+static char *escape(const char *text, bool keeps_backslash)
 {
 	size_t length = strlen(text);
 	uint32_t code_point = 0;
@@ -179,7 +189,8 @@ char *rsum_text_escape(const char *text)
 	while (*text) {
 		size_t bytes = character_bytes(text, &code_point);
 
-		if (bytes > 0 && !is_deceptive(code_point)) {
+		if (bytes > 0 &&
+		    (!is_deceptive(code_point) || (keeps_backslash && code_point == '\\'))) {
 			memcpy(out, text, bytes);
 			out += bytes;
 			text += bytes;
@@ -190,6 +201,11 @@ char *rsum_text_escape(const char *text)
 	}
 	*out = '\0';
 	return escaped;
+}
+
+char *rsum_text_escape(const char *text)
+{
+	return escape(text, false);
 }
 
 const char *rsum_text_shorten(const char *text, char *buffer, size_t size_bytes)
@@ -308,7 +324,7 @@ static void append_finding(struct rsum_text *text, const struct ringsum_finding 
 	if (finding->actual)
 		append_value(text, finding->expected ? ", found" : "  found", finding->actual);
 	rsum_text_append(text, ": ", 2);
-	rsum_text_append_escaped(text, finding->message);
+	rsum_text_append_message(text, finding->message);
 	rsum_text_append(text, "\n", 1);
 }
 
@@ -365,12 +381,18 @@ static void append_remarks(struct rsum_text *text, const struct ringsum_report *
 	const struct ringsum_totals *totals = &report->totals;
 
 	/* Under strict they are findings, and counted as such. */
-	if (!facts->is_strict && (totals->tensors_unpromised > 0 || totals->files_unpromised > 0)) {
+	if (!facts->is_strict && totals->files_unpromised != UINT64_MAX &&
+	    (totals->tensors_unpromised > 0 || totals->files_unpromised > 0)) {
 		rsum_text_append(text, "unpromised: ", 12);
 		append_counted(text, totals->tensors_unpromised, "tensor");
 		rsum_text_append(text, " and ", 5);
 		append_counted(text, totals->files_unpromised, "file");
 		rsum_text_printf(text, " that the manifest does not speak of, not checked\n");
+	} else if (!facts->is_strict && totals->tensors_unpromised > 0) {
+		rsum_text_append(text, "unpromised: ", 12);
+		append_counted(text, totals->tensors_unpromised, "tensor");
+		rsum_text_printf(text, " that the manifest does not speak of, not checked, and an "
+				       "unknown number of files\n");
 	}
 	if (facts->engine_reason) {
 		rsum_text_append(text, "io_uring not used: ", 19);
@@ -464,7 +486,7 @@ static void append_summary(struct rsum_text *text, const struct ringsum_report *
 
 	if (report->facts.error) {
 		rsum_text_append(text, "undecided: ", 11);
-		rsum_text_append_escaped(text, report->facts.error);
+		rsum_text_append_message(text, report->facts.error);
 		rsum_text_append(text, "\n", 1);
 		return;
 	}

@@ -32,8 +32,10 @@
 #define RSUM_LIMIT_THREADS 256
 #define RSUM_LIMIT_READERS 32 /* threads that read where io_uring is not used */
 
-#define RSUM_DEFAULT_MEMORY_BYTES (UINT64_C(48) << 20)
-#define RSUM_DEFAULT_CHUNK_BYTES (UINT32_C(1) << 20)
+/* Three chunks for every two streams that can be hashed at once, within these. */
+#define RSUM_DEFAULT_MEMORY_BYTES_MIN (UINT64_C(24) << 20)
+#define RSUM_DEFAULT_MEMORY_BYTES_MAX (UINT64_C(256) << 20)
+#define RSUM_DEFAULT_CHUNK_BYTES (UINT32_C(512) << 10)
 #define RSUM_DEFAULT_DEPTH 32
 #define RSUM_DEFAULT_THREADS_MAX 16
 #define RSUM_CHUNK_BYTES_MIN (UINT32_C(64) << 10)

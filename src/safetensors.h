@@ -14,9 +14,9 @@
 #define RSUM_SAFETENSORS_PROBE_BYTES 512
 
 struct rsum_safetensors_tensor {
-	const char *name; /* in the header's text */
-	uint64_t begin;	  /* in the file: data_offsets[0] + 8 + N */
-	uint64_t end;	  /* in the file */
+	const char *name;     /* in the header's text */
+	uint64_t begin;	      /* in the file: data_offsets[0] + 8 + N */
+	uint64_t end;	      /* in the file */
 	uint32_t shape_index; /* first dimension in `dimensions` */
 	uint8_t rank;
 	uint8_t dtype; /* enum ringsum_dtype */
@@ -29,7 +29,7 @@ struct rsum_safetensors_pair {
 
 /* All zero is the empty state. */
 struct rsum_safetensors {
-	char *text; /* the header's JSON, consumed; owned */
+	char *text;	       /* the header's JSON, consumed; owned */
 	uint64_t header_bytes; /* N */
 	uint64_t data_begin;   /* 8 + N */
 	uint64_t data_end;     /* where the last tensor ends; the file should end here */
@@ -52,6 +52,14 @@ RSUM_MUST_CHECK int rsum_safetensors_probe(const uint8_t *head, size_t head_byte
 					   uint64_t file_bytes, uint64_t header_limit_bytes,
 					   uint64_t *header_bytes_out,
 					   struct rsum_refusal *refusal);
+
+/*
+ * What a file is by its first bytes, where they tell that it is another one than `wanted`: "an
+ * HTML page in place of WANTED", or a Git LFS pointer with its oid, its size and what to do.
+ * False, with nothing written, where they do not.
+ */
+bool rsum_safetensors_describe_other(const uint8_t *head, size_t head_bytes, const char *wanted,
+				     char *text, size_t text_bytes);
 
 /*
  * Parses the N bytes of a header. `text` was allocated with malloc and becomes *out's, also on

@@ -89,25 +89,62 @@ static void lfs_value(const char *pointer, const char *key, char *value, size_t 
 	value[used] = '\0';
 }
 
-static int refuse_lfs_pointer(const uint8_t *head, size_t head_bytes, uint64_t file_bytes,
-			      struct rsum_refusal *refusal)
+struct lfs_pointer {
+	char oid[80];  /* "" where it has none */
+	char size[24]; /* as it is spelled */
+};
+
+/* False where the file is no pointer. */
+static bool read_lfs_pointer(const uint8_t *head, size_t head_bytes, struct lfs_pointer *out)
 {
 	char pointer[RSUM_SAFETENSORS_PROBE_BYTES + 1];
-	char oid[80], size[24];
 	size_t length = RSUM_MIN(head_bytes, sizeof(pointer) - 1);
-	int ret;
 
+	if (length < sizeof(lfs_magic) - 1 || memcmp(head, lfs_magic, sizeof(lfs_magic) - 1) != 0)
+		return false;
 	memcpy(pointer, head, length);
 	pointer[length] = '\0';
-	lfs_value(pointer, "\noid ", oid, sizeof(oid));
-	lfs_value(pointer, "\nsize ", size, sizeof(size));
-	ret = rsum_refusal_set(
-		refusal, RINGSUM_FINDING_HEADER_INVALID,
-		"a Git LFS pointer in place of the file itself, which has oid %s and "
-		"size %s: fetch it with \"git lfs pull\"",
-		*oid ? oid : "unknown", *size ? size : "unknown");
-	if (*size)
-		snprintf(refusal->expected, sizeof(refusal->expected), "%s bytes", size);
+	lfs_value(pointer, "\noid ", out->oid, sizeof(out->oid));
+	lfs_value(pointer, "\nsize ", out->size, sizeof(out->size));
+	return true;
+}
+
+bool rsum_safetensors_describe_other(const uint8_t *head, size_t head_bytes, const char *wanted,
+				     char *text, size_t text_bytes)
+{
+	struct lfs_pointer pointer;
+	const char *what;
+
+	if (read_lfs_pointer(head, head_bytes, &pointer)) {
+		snprintf(text, text_bytes,
+			 "a Git LFS pointer in place of the file itself, which has oid %s and "
+			 "size %s: fetch it with \"git lfs pull\"",
+			 *pointer.oid ? pointer.oid : "unknown",
+			 *pointer.size ? pointer.size : "unknown");
+		return true;
+	}
+	what = name_what_it_is(head, head_bytes);
+	if (what)
+		snprintf(text, text_bytes, "%s in place of %s", what, wanted);
+	return what;
+}
+
+/* Refuses what is plainly another file; 0 where it is not. */
+static int refuse_other(const uint8_t *head, size_t head_bytes, uint64_t file_bytes,
+			struct rsum_refusal *refusal)
+{
+	struct lfs_pointer pointer;
+	char text[sizeof(refusal->message)];
+	int ret;
+
+	if (!rsum_safetensors_describe_other(head, head_bytes, "a safetensors file", text,
+					     sizeof(text)))
+		return 0;
+	ret = rsum_refusal_set(refusal, RINGSUM_FINDING_HEADER_INVALID, "%s", text);
+	if (!read_lfs_pointer(head, head_bytes, &pointer))
+		return ret;
+	if (*pointer.size)
+		snprintf(refusal->expected, sizeof(refusal->expected), "%s bytes", pointer.size);
 	snprintf(refusal->actual, sizeof(refusal->actual), "%" PRIu64 " bytes", file_bytes);
 	return ret;
 }
@@ -186,7 +223,6 @@ int rsum_safetensors_probe(const uint8_t *head, size_t head_bytes, uint64_t file
 {
 	uint64_t limit = RSUM_MIN(header_limit_bytes, RSUM_LIMIT_HEADER_BYTES);
 	uint64_t header_bytes;
-	const char *what;
 	int ret;
 
 	file_bytes = head_bytes < LENGTH_BYTES ? head_bytes : file_bytes;
@@ -199,13 +235,9 @@ int rsum_safetensors_probe(const uint8_t *head, size_t head_bytes, uint64_t file
 	header_bytes = le64toh(header_bytes);
 	if (header_bytes > limit || header_bytes > file_bytes - LENGTH_BYTES ||
 	    !begins_as_object(head, head_bytes)) {
-		if (head_bytes >= sizeof(lfs_magic) - 1 &&
-		    memcmp(head, lfs_magic, sizeof(lfs_magic) - 1) == 0)
-			return refuse_lfs_pointer(head, head_bytes, file_bytes, refusal);
-		what = name_what_it_is(head, head_bytes);
-		if (what)
-			return rsum_refusal_set(refusal, RINGSUM_FINDING_HEADER_INVALID,
-						"%s in place of a safetensors file", what);
+		ret = refuse_other(head, head_bytes, file_bytes, refusal);
+		if (ret)
+			return ret;
 	}
 	if (header_bytes > limit)
 		return refuse_length(header_bytes, limit, refusal);

@@ -37,8 +37,42 @@ static int group_promises(const struct rsum_manifest *manifest, struct grouping 
 	return RINGSUM_OK;
 }
 
+/* A file may be promised under several names: those of one file stand side by side, sorted. */
+struct named_file {
+	uint64_t device;
+	uint64_t inode;
+	uint32_t file_index;
+	bool is_counted; /* of the first of them: what nobody promised in it has been counted */
+};
+
+static int compare_files(const void *a_ptr, const void *b_ptr)
+{
+	const struct named_file *a = a_ptr, *b = b_ptr;
+
+	if (a->device != b->device)
+		return a->device < b->device ? -1 : 1;
+	return a->inode < b->inode ? -1 : a->inode > b->inode;
+}
+
+static int compare_named_files(const void *a_ptr, const void *b_ptr)
+{
+	const struct named_file *a = a_ptr, *b = b_ptr;
+	int order = compare_files(a, b);
+
+	return order ? order : a->file_index < b->file_index ? -1 : a->file_index > b->file_index;
+}
+
+/* All shards while they are checked. */
+struct shards_check {
+	struct ringsum_checkpoint *checkpoint;
+	struct grouping grouping;
+	struct named_file *files; /* those that could be opened */
+	size_t file_count;
+};
+
 /* One shard while it is checked. */
 struct shard_check {
+	struct shards_check *all;
 	struct ringsum_checkpoint *checkpoint;
 	struct rsum_shard *shard;
 	const uint32_t *members; /* promises of this shard */
@@ -46,6 +80,28 @@ struct shard_check {
 	int fd;
 	struct rsum_safetensors header;
 };
+
+static struct shard_check begin_check(struct shards_check *all, size_t file_index)
+{
+	const uint32_t *begin = all->grouping.begin;
+
+	return (struct shard_check){
+		.all = all,
+		.checkpoint = all->checkpoint,
+		.shard = &all->checkpoint->shards[file_index],
+		.members = all->grouping.order + begin[file_index],
+		.member_count = begin[file_index + 1] - begin[file_index],
+		.fd = -1,
+	};
+}
+
+/* Reports what is wrong with a shard as a whole, and how much of the promise falls with it. */
+static void report_whole(struct shard_check *check, struct rsum_refusal *refusal)
+{
+	rsum_refusal_add_count(refusal, check->member_count, "promised tensor is in it",
+			       "promised tensors are in it");
+	rsum_report_add_refusal(check->checkpoint->report, refusal, NULL, check->shard->name);
+}
 
 static void refuse_all(struct shard_check *check)
 {
@@ -70,7 +126,7 @@ static void report_unreadable(struct shard_check *check, int error, const char *
 	(void)rsum_refusal_set(&refusal, RINGSUM_FINDING_READ_ERROR,
 			       "%s could not be read: %s; mend that and verify again", what,
 			       strerror(-error));
-	rsum_report_add_refusal(check->checkpoint->report, &refusal, NULL, check->shard->name);
+	report_whole(check, &refusal);
 	leave_all_undecided(check);
 }
 
@@ -119,7 +175,7 @@ static int read_header(struct shard_check *check)
 		return RINGSUM_OK;
 	}
 refused:
-	rsum_report_add_refusal(check->checkpoint->report, &refusal, NULL, check->shard->name);
+	report_whole(check, &refusal);
 	refuse_all(check);
 	return RINGSUM_E_REFUSED;
 }
@@ -152,15 +208,82 @@ static void report_cut_off(struct shard_check *check, const struct ringsum_tenso
 	rsum_report_add(check->checkpoint->report, &finding);
 }
 
+/* The first name of this file, by halving: it may have very many. */
+static struct named_file *first_name(const struct shard_check *check)
+{
+	const struct named_file key = {
+		.device = check->shard->identity.device,
+		.inode = check->shard->identity.inode,
+	};
+	struct named_file *files = check->all->files;
+	size_t low = 0, high = check->all->file_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (compare_files(&files[middle], &key) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	/* It was opened, so it is among them. */
+	RSUM_ASSERT(low < check->all->file_count && compare_files(&files[low], &key) == 0);
+	return &files[low];
+}
+
+/* Marks what is promised in this file under any of its names. */
+static void mark_promised(const struct shard_check *check, const struct named_file *first,
+			  bool *is_promised)
+{
+	const struct named_file *end = check->all->files + check->all->file_count, *file;
+	const struct rsum_promise *promises = check->checkpoint->manifest.promises;
+	size_t i;
+
+	for (file = first; file < end && compare_files(file, first) == 0; file++) {
+		const struct shard_check other = begin_check(check->all, file->file_index);
+
+		for (i = 0; i < other.member_count; i++) {
+			const struct rsum_safetensors_tensor *shown = rsum_safetensors_find(
+				&check->header, promises[other.members[i]].tensor.name);
+
+			if (shown)
+				is_promised[shown - check->header.tensors] = true;
+		}
+	}
+}
+
+/* Of a file with several names all is counted with the one that is compared first. */
+static int report_unpromised(struct shard_check *check)
+{
+	const struct rsum_safetensors *header = &check->header;
+	struct named_file *first = first_name(check);
+	bool *is_promised;
+	size_t i;
+
+	if (first->is_counted)
+		return RINGSUM_OK;
+	is_promised = calloc(header->tensor_count + 1, sizeof(*is_promised));
+	if (!is_promised)
+		return RINGSUM_E_NOMEM;
+	first->is_counted = true;
+	mark_promised(check, first, is_promised);
+	for (i = 0; i < header->tensor_count; i++) {
+		if (is_promised[i])
+			continue;
+		check->checkpoint->report->totals.tensors_unpromised++;
+		rsum_unpromised_report(check->checkpoint, header->tensors[i].name,
+				       check->shard->name);
+	}
+	free(is_promised);
+	return RINGSUM_OK;
+}
+
 static int compare_with_promises(struct shard_check *check)
 {
 	struct ringsum_checkpoint *checkpoint = check->checkpoint;
 	const struct rsum_safetensors *header = &check->header;
-	bool *is_promised = calloc(header->tensor_count + 1, sizeof(*is_promised));
 	size_t i;
 
-	if (!is_promised)
-		return RINGSUM_E_NOMEM;
 	for (i = 0; i < check->member_count; i++) {
 		const struct rsum_promise *promise =
 			&checkpoint->manifest.promises[check->members[i]];
@@ -168,8 +291,6 @@ static int compare_with_promises(struct shard_check *check)
 		const struct rsum_safetensors_tensor *shown =
 			rsum_safetensors_find(header, promise->tensor.name);
 
-		if (shown)
-			is_promised[shown - header->tensors] = true;
 		if (!promise->is_wellformed)
 			continue;
 		if (!rsum_promise_matches_header(promise, header, shown,
@@ -183,37 +304,81 @@ static int compare_with_promises(struct shard_check *check)
 			standing->is_readable = true;
 		}
 	}
-	for (i = 0; i < header->tensor_count; i++) {
-		if (is_promised[i])
-			continue;
-		checkpoint->report->totals.tensors_unpromised++;
-		rsum_unpromised_report(checkpoint, header->tensors[i].name, check->shard->name);
+	return report_unpromised(check);
+}
+
+/* Opens a shard for the first time, to learn which file it is. */
+static bool identify_shard(struct shard_check *check)
+{
+	struct rsum_refusal refusal;
+	int os_errno;
+
+	switch (rsum_confine_open(&check->checkpoint->root, check->shard->name, &check->fd,
+				  &check->shard->identity, &os_errno, &refusal)) {
+	case RSUM_CONFINE_OK:
+		close(check->fd);
+		check->shard->is_opened = true;
+		return true;
+	case RSUM_CONFINE_REFUSED:
+		report_whole(check, &refusal);
+		refuse_all(check);
+		return false;
+	case RSUM_CONFINE_UNREADABLE:
+	default:
+		report_whole(check, &refusal);
+		leave_all_undecided(check);
+		return false;
 	}
-	free(is_promised);
-	return RINGSUM_OK;
+}
+
+static void identify_shards(struct shards_check *all)
+{
+	size_t i;
+
+	for (i = 0; i < all->checkpoint->manifest.file_count; i++) {
+		struct shard_check check = begin_check(all, i);
+
+		check.shard->name = all->checkpoint->manifest.files[i];
+		if (identify_shard(&check))
+			all->files[all->file_count++] = (struct named_file){
+				.device = check.shard->identity.device,
+				.inode = check.shard->identity.inode,
+				.file_index = (uint32_t)i,
+			};
+	}
+	qsort(all->files, all->file_count, sizeof(*all->files), compare_named_files);
+}
+
+/* Opens it for the second time; it has to be the same file still. */
+static bool open_same(struct shard_check *check)
+{
+	struct rsum_file_identity identity;
+	struct rsum_refusal refusal;
+	enum rsum_confine_result result;
+	int os_errno;
+
+	result = rsum_confine_open(&check->checkpoint->root, check->shard->name, &check->fd,
+				   &identity, &os_errno, &refusal);
+	if (result == RSUM_CONFINE_OK) {
+		if (rsum_file_identity_equal(&identity, &check->shard->identity))
+			return true;
+		close(check->fd);
+	}
+	if (result != RSUM_CONFINE_UNREADABLE)
+		(void)rsum_refusal_set(&refusal, RINGSUM_FINDING_CHANGED_DURING_READ,
+				       "the shard was changed or replaced while it was checked; "
+				       "wait until nothing writes to it and verify again");
+	report_whole(check, &refusal);
+	leave_all_undecided(check);
+	return false;
 }
 
 static int check_shard(struct shard_check *check)
 {
-	struct ringsum_checkpoint *checkpoint = check->checkpoint;
-	struct rsum_refusal refusal;
-	int os_errno, result;
+	int result;
 
-	switch (rsum_confine_open(&checkpoint->root, check->shard->name, &check->fd,
-				  &check->shard->identity, &os_errno, &refusal)) {
-	case RSUM_CONFINE_OK:
-		check->shard->is_opened = true;
-		break;
-	case RSUM_CONFINE_REFUSED:
-		rsum_report_add_refusal(checkpoint->report, &refusal, NULL, check->shard->name);
-		refuse_all(check);
+	if (!open_same(check))
 		return RINGSUM_OK;
-	case RSUM_CONFINE_UNREADABLE:
-	default:
-		rsum_report_add_refusal(checkpoint->report, &refusal, NULL, check->shard->name);
-		leave_all_undecided(check);
-		return RINGSUM_OK;
-	}
 	result = read_header(check);
 	if (result == RINGSUM_OK)
 		result = compare_with_promises(check);
@@ -227,30 +392,26 @@ static int check_shard(struct shard_check *check)
 int rsum_shards_check(struct ringsum_checkpoint *checkpoint)
 {
 	const struct rsum_manifest *manifest = &checkpoint->manifest;
-	struct grouping grouping = { 0 };
+	struct shards_check all = { .checkpoint = checkpoint };
 	size_t i;
 	int result = RINGSUM_E_NOMEM;
 
 	checkpoint->shards = calloc(manifest->file_count + 1, sizeof(*checkpoint->shards));
-	if (!checkpoint->shards || group_promises(manifest, &grouping) != RINGSUM_OK)
+	all.files = calloc(manifest->file_count + 1, sizeof(*all.files));
+	if (!checkpoint->shards || !all.files ||
+	    group_promises(manifest, &all.grouping) != RINGSUM_OK)
 		goto out;
-	for (i = 0; i < manifest->file_count; i++) {
-		struct shard_check check = {
-			.checkpoint = checkpoint,
-			.shard = &checkpoint->shards[i],
-			.members = grouping.order + grouping.begin[i],
-			.member_count = grouping.begin[i + 1] - grouping.begin[i],
-			.fd = -1,
-		};
-
-		check.shard->name = manifest->files[i];
-		result = check_shard(&check);
-		if (result != RINGSUM_OK)
-			goto out;
-	}
+	identify_shards(&all);
 	result = RINGSUM_OK;
+	for (i = 0; i < manifest->file_count && result == RINGSUM_OK; i++) {
+		struct shard_check check = begin_check(&all, i);
+
+		if (check.shard->is_opened)
+			result = check_shard(&check);
+	}
 out:
-	free(grouping.begin);
-	free(grouping.order);
+	free(all.files);
+	free(all.grouping.begin);
+	free(all.grouping.order);
 	return result;
 }

@@ -24,6 +24,8 @@ struct search {
 	size_t known_count;
 	const char **linked; /* sorted: names that lead through a link */
 	size_t linked_count;
+	char **respelled; /* owned, sorted: names that were not spelled as they are found */
+	size_t respelled_count;
 	char **names; /* owned: the first in order of those found, and some more */
 	size_t name_count;
 	size_t name_capacity;
@@ -72,6 +74,34 @@ static void learn_file(struct search *search, const struct rsum_file_identity *i
 	};
 }
 
+/* "./a//b" as "a/b": as a walk finds it. Returns 0 or RINGSUM_E_NOMEM. */
+static int respell(struct search *search, const char *name, const char **name_out)
+{
+	char *copy, *to;
+
+	*name_out = name;
+	if (strncmp(name, "./", 2) != 0 && !strstr(name, "//") && !strstr(name, "/./"))
+		return RINGSUM_OK;
+	copy = to = malloc(strlen(name) + 1);
+	if (!copy)
+		return RINGSUM_E_NOMEM;
+	while (*name) {
+		size_t length = strcspn(name, "/");
+
+		if (length > 0 && !(length == 1 && name[0] == '.')) {
+			if (to != copy)
+				*to++ = '/';
+			memcpy(to, name, length);
+			to += length;
+		}
+		name += length + (name[length] == '/');
+	}
+	*to = '\0';
+	search->respelled[search->respelled_count++] = copy;
+	*name_out = copy;
+	return RINGSUM_OK;
+}
+
 /* `identity` is where the name led when the file was checked. */
 static void learn_name(struct search *search, const char *name,
 		       const struct rsum_file_identity *identity)
@@ -106,17 +136,24 @@ static int learn_all(struct search *search)
 
 	search->known = calloc(most, sizeof(*search->known));
 	search->linked = calloc(most, sizeof(*search->linked));
-	if (!search->known || !search->linked)
+	search->respelled = calloc(most, sizeof(*search->respelled));
+	if (!search->known || !search->linked || !search->respelled)
 		return RINGSUM_E_NOMEM;
-	learn_file(search, &checkpoint->manifest_identity);
+	learn_file(search, &checkpoint->documents[RSUM_DOCUMENT_MANIFEST].identity);
 	if (checkpoint->profile->needs_config) {
 		learn_profile_file(search, RSUM_CONFIG_FILE);
 		learn_profile_file(search, RSUM_PLAN_FILE);
 	}
-	for (i = 0; i < checkpoint->manifest.file_count; i++)
+	for (i = 0; i < checkpoint->manifest.file_count; i++) {
+		const char *name;
+
+		if (respell(search, checkpoint->shards[i].name, &name) != RINGSUM_OK)
+			return RINGSUM_E_NOMEM;
 		if (checkpoint->shards[i].is_opened)
-			learn_name(search, checkpoint->shards[i].name,
-				   &checkpoint->shards[i].identity);
+			learn_name(search, name, &checkpoint->shards[i].identity);
+	}
+	qsort(search->respelled, search->respelled_count, sizeof(*search->respelled),
+	      compare_names);
 	qsort(search->known, search->known_count, sizeof(*search->known), compare_files);
 	qsort(search->linked, search->linked_count, sizeof(*search->linked), compare_names);
 	return RINGSUM_OK;
@@ -220,6 +257,9 @@ static void visit_file(void *arg, const char *relative_path)
 	if (rsum_name_index_find(&checkpoint->manifest.by_file, relative_path) !=
 	    RSUM_NAME_INDEX_NONE)
 		return;
+	if (bsearch(&relative_path, search->respelled, search->respelled_count,
+		    sizeof(*search->respelled), compare_names))
+		return;
 	if (!is_known_otherwise(search, relative_path))
 		keep_name(search, relative_path);
 }
@@ -236,23 +276,28 @@ static void report_found(struct search *search)
 	if (search->checkpoint->options.given.strict)
 		for (; i < search->found_count; i++)
 			rsum_unpromised_report(search->checkpoint, NULL, NULL);
-	report->totals.files_unpromised += search->found_count;
+	report->totals.files_unpromised = search->found_count;
 	if (search->has_failed)
 		report->is_incomplete_for_memory = true;
 }
 
+/* Under strict, files that were not looked for could be the ones that matter. */
 static void report_cut(struct ringsum_checkpoint *checkpoint, int error)
 {
-	struct rsum_refusal refusal;
+	char message[256];
+	struct ringsum_finding finding = {
+		.code = RINGSUM_FINDING_READ_ERROR,
+		.severity = checkpoint->options.given.strict ? RINGSUM_SEVERITY_UNDECIDED
+							     : RINGSUM_SEVERITY_NOTE,
+		.message = message,
+	};
 
-	/* Under strict, files that were not looked for could be the ones that matter. */
-	if (!checkpoint->options.given.strict)
-		return;
-	(void)rsum_refusal_set(&refusal, RINGSUM_FINDING_READ_ERROR,
-			       "not all of the directory could be listed%s%s, so files that nobody "
-			       "promised may be there",
-			       error < 0 ? ": " : "", error < 0 ? strerror(-error) : "");
-	rsum_report_add_refusal(checkpoint->report, &refusal, NULL, NULL);
+	snprintf(message, sizeof(message),
+		 "not all of the directory could be listed: %s; files that nobody promised may be "
+		 "there",
+		 error < 0 ? strerror(-error)
+			   : "a directory in it may not be read, or there is too much in it");
+	rsum_report_add(checkpoint->report, &finding);
 }
 
 int rsum_unpromised_find(struct ringsum_checkpoint *checkpoint, const char *manifest_name)
@@ -269,13 +314,19 @@ int rsum_unpromised_find(struct ringsum_checkpoint *checkpoint, const char *mani
 
 	if (result == RINGSUM_OK) {
 		walked = rsum_root_walk(&checkpoint->root, visit_file, &search, &is_cut);
-		report_found(&search);
+		/* First, so that it is listed however much there is. */
 		if (walked < 0 || is_cut)
 			report_cut(checkpoint, walked);
+		report_found(&search);
+		if (walked < 0 || is_cut)
+			checkpoint->report->totals.files_unpromised = UINT64_MAX;
 	}
 	for (i = 0; i < search.name_count; i++)
 		free(search.names[i]);
 	free(search.names);
+	for (i = 0; i < search.respelled_count; i++)
+		free(search.respelled[i]);
+	free(search.respelled);
 	free(search.linked);
 	free(search.known);
 	return result;

@@ -125,6 +125,7 @@ static void report_failure(const char *path, const struct ringsum_error *reason,
 
 	if (!report)
 		return;
+	report->totals.files_unpromised = UINT64_MAX;
 	rsum_report_set_text(report, &report->facts.root, path);
 	rsum_report_set_text(report, &report->facts.error, reason->message);
 	*report_out = report;

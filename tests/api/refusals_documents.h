@@ -251,10 +251,6 @@ static const struct refusal document_refusals[] = {
 		 "duplicate key"),
 	MANIFEST("invalid-utf-8", "\"made_by\": \"hand\"", "\"made_by\": \"\xc0\x80\"", "UTF-8"),
 	MANIFEST("lone-surrogate", "\"made_by\": \"hand\"", "\"made_by\": \"\\ud800\"", "unusable"),
-	MANIFEST("rank-65", "\"shape\": [64, 32]",
-		 "\"shape\": [1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
-		 "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]",
-		 "rank 65"),
 	MANIFEST("too-deep", "\"hand\"",
 		 "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]"
 		 "]]"
@@ -333,6 +329,10 @@ static const struct refusal document_refusals[] = {
 	ENTRY("range-of-65-bits", "\"destination_byte_range\": [",
 	      "\"destination_byte_range\": [0, 18446744073709551616], \"none\": [",
 	      "destination_byte_range"),
+	ENTRY("rank-65", "\"shape\": [",
+	      "\"shape\": [1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
+	      "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,",
+	      "rank 65"),
 	ENTRY("source-range-backwards", "\"source_byte_range\": [",
 	      "\"source_byte_range\": [64, 0], \"none\": [", "a begin that is not past the end"),
 	ENTRY("digest-of-63-digits", "\"source_byte_range_sha256\": \"",

@@ -328,14 +328,14 @@ static void expect_invalid(struct ringsum_checkpoint *checkpoint, struct arena *
 
 	snprintf(context, sizeof(context), "%s", what);
 	for (i = 0; i < count; i++)
-		loads[i].status = 77;
+		loads[i].status = RINGSUM_OK; /* not believed by a caller who ignores the result */
 	assert_int_equal(ringsum_checkpoint_load(checkpoint, loads, count, &report, &err),
 			 RINGSUM_E_INVALID);
 	assert_null(report);
 	assert_int_equal(err.code, RINGSUM_E_INVALID);
 	assert_true(err.message[0] != '\0');
 	for (i = 0; i < count; i++)
-		assert_int_equal(loads[i].status, 77);
+		assert_int_equal(loads[i].status, RINGSUM_E_UNDECIDED);
 	arena_check(arena);
 }
 
@@ -569,6 +569,8 @@ static int interrupt(void *arg, const struct ringsum_progress *progress)
 	return interruption->answer;
 }
 
+#define ALL_SHARDS (-2)
+
 /*
  * Proven bytes are delivered, all others zeroed, whatever the interruption did. lost_shard: none of
  * its tensors is delivered and all others are; -1 where that is left to chance.
@@ -595,6 +597,7 @@ static void check_interrupted(const struct ringsum_options *options, int expecte
 
 		if (!is_delivered && loads[i].status != expected_status)
 			fail_msg("%s: status of %zu is %d", context, i, loads[i].status);
+		assert_false(is_delivered && lost_shard == ALL_SHARDS);
 		if (lost_shard >= 0 &&
 		    is_delivered != (delivery.tensors[i].shard != (unsigned)lost_shard))
 			fail_msg("%s: %s is delivered: %d", context, delivery.tensors[i].name,
@@ -633,6 +636,30 @@ static void touch_shard(void)
 	assert_true(fd >= 0);
 	assert_int_equal(futimens(fd, (struct timespec[]){ { .tv_sec = 1 }, { .tv_sec = 1 } }), 0);
 	close(fd);
+}
+
+static void touch_manifest(void)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/TENSORS.json", delivery.root);
+	assert_int_equal(utimensat(AT_FDCWD, path,
+				   (struct timespec[]){ { .tv_sec = 1 }, { .tv_sec = 1 } }, 0),
+			 0);
+}
+
+/* Nothing is delivered against a manifest that is no longer the one that was read. */
+static void test_changed_manifest_while_loading(void **state)
+{
+	struct interruption interruption = { .act = touch_manifest };
+	struct ringsum_options options = RINGSUM_OPTIONS_INIT;
+
+	(void)state;
+	options.progress = interrupt;
+	options.progress_arg = &interruption;
+	snprintf(context, sizeof(context), "manifest changed");
+	check_interrupted(&options, RINGSUM_E_UNDECIDED, RINGSUM_E_UNDECIDED, ALL_SHARDS);
+	write_delivery();
 }
 
 static void test_changed_while_loading(void **state)
@@ -714,6 +741,7 @@ int main(void)
 		cmocka_unit_test(test_report_of_a_load),
 		cmocka_unit_test(test_one_changed_byte),
 		cmocka_unit_test(test_cancel),
+		cmocka_unit_test(test_changed_manifest_while_loading),
 		cmocka_unit_test(test_changed_while_loading),
 		cmocka_unit_test(test_four_threads_on_one_handle),
 	};

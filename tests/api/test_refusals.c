@@ -176,6 +176,20 @@ static void check_totals(const struct ringsum_report *report, const struct refus
 		fail_with_report("untouched tensors are not identical", report, refusal);
 }
 
+/* A shard that falls as a whole says how much falls with it. */
+static void check_count_told(const struct ringsum_report *report, const struct refusal *refusal)
+{
+	struct refusal counted = *refusal;
+	char text[64];
+
+	if (refusal->refused != ALL_OF_SHARD_0 && refusal->refused != ALL_OF_SHARD_1)
+		return;
+	snprintf(text, sizeof(text), "; %zu promised tensors are in it", refused_count(refusal));
+	counted.says = text;
+	if (!is_found(report, &counted))
+		fail_with_report("the promised tensors in it are not counted", report, refusal);
+}
+
 static void refuse(void **state)
 {
 	const struct refusal *refusal = *state;
@@ -196,6 +210,7 @@ static void refuse(void **state)
 	if (totals.findings_total != (refusal->findings ? refusal->findings : 1))
 		fail_with_report("another number of findings", report, refusal);
 	check_totals(report, refusal);
+	check_count_told(report, refusal);
 	ringsum_report_free(report);
 
 	/* Rules of the profile are no rules without it; all others hold all the same. */
@@ -464,6 +479,48 @@ static void test_strict_refuses_what_nobody_promised(void **state)
 					.says = "promises nothing about this file" });
 }
 
+/* ---- what changes meanwhile ------------------------------------------------------------------ */
+
+static int touch_once(void *arg, const struct ringsum_progress *progress)
+{
+	const char **name = arg;
+
+	(void)progress;
+	if (*name)
+		drafter_put(&drafter, *name, "{}", 2);
+	*name = NULL;
+	return 0;
+}
+
+/* The config says what is required: where it or the plan changes, nothing is proven. */
+static void test_changed_documents(void **state)
+{
+	static const char *const names[] = { "config.json", "exl3_moe_plan.json", "TENSORS.json" };
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < COUNT_OF(names); i++) {
+		const char *name = names[i];
+		struct ringsum_options options = RINGSUM_OPTIONS_INIT;
+		struct ringsum_report *report = NULL;
+		struct ringsum_totals totals;
+
+		drafter_build(&drafter, 0);
+		drafter_write(&drafter);
+		options.progress = touch_once;
+		options.progress_arg = &name;
+		assert_int_equal(ringsum_verify_path(drafter.root, &options, &report, NULL),
+				 RINGSUM_E_UNDECIDED);
+		assert_int_equal(ringsum_report_finding_count(report), 1);
+		assert_int_equal(ringsum_report_finding_at(report, 0)->code,
+				 RINGSUM_FINDING_CHANGED_DURING_READ);
+		assert_string_equal(ringsum_report_finding_at(report, 0)->file, names[i]);
+		ringsum_report_totals(report, &totals);
+		assert_int_equal(totals.tensors_undecided, drafter.tensor_count);
+		ringsum_report_free(report);
+	}
+}
+
 /* ---- all ------------------------------------------------------------------------------------- */
 
 static int make_drafter(void **state)
@@ -500,6 +557,7 @@ int main(void)
 		cmocka_unit_test(test_the_extra_norm_may_be_absent),
 		cmocka_unit_test(test_links_that_stay_inside),
 		cmocka_unit_test(test_strict_refuses_what_nobody_promised),
+		cmocka_unit_test(test_changed_documents),
 		cmocka_unit_test(test_all_faults_are_reported),
 		cmocka_unit_test(test_order_of_the_manifest_changes_nothing),
 	};

@@ -2,6 +2,7 @@
 /* Verification through the public API: on every engine, with every digest, direct and not. */
 #include "delivery.h"
 #include "ringsum.h"
+#include "rsum_limits.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -453,6 +454,131 @@ static void test_strict_knows_linked_directories(void **state)
 	delivery_deinit(&other);
 }
 
+/*
+ * Writes the manifest again: every n-th promise that is in `from` names `to` instead, and the
+ * promise of `dropped` (may be NULL) is left out.
+ */
+static void rename_shard(const char *from, const char *to, unsigned n, const char *dropped)
+{
+	char path[128], quoted[64], drop[96], *line = NULL, *found;
+	size_t capacity = 0;
+	unsigned count = 0;
+	FILE *in, *out;
+
+	in_root(path, "TENSORS.json");
+	snprintf(quoted, sizeof(quoted), "\"%s\"", from);
+	snprintf(drop, sizeof(drop), "{\"name\":\"%s\",", dropped ? dropped : "");
+	in = fopen(path, "r");
+	assert_non_null(in);
+	assert_int_equal(unlink(path), 0);
+	out = fopen(path, "w");
+	assert_non_null(out);
+	while (getline(&line, &capacity, in) > 0) {
+		if (strncmp(line, drop, strlen(drop)) == 0)
+			continue;
+		found = strstr(line, quoted);
+		if (found && count++ % n == 0)
+			fprintf(out, "%.*s\"%s\"%s", (int)(found - line), line, to,
+				found + strlen(quoted));
+		else
+			fputs(line, out);
+	}
+	free(line);
+	assert_int_equal(fclose(in), 0);
+	assert_int_equal(fclose(out), 0);
+}
+
+/* Of one file named twice a tensor is promised under either name, and a stranger is one stranger. */
+static void check_several_names(const char *alias, unsigned n)
+{
+	static const char shard[] = "shard-0.safetensors";
+	struct ringsum_options options = ways[0].options;
+	struct ringsum_report *report;
+	struct ringsum_totals totals;
+	const char *dropped;
+
+	snprintf(context, sizeof(context), "a shard named %s too, every %u", alias, n);
+	options.strict = 1;
+	rename_shard(shard, alias, n, NULL);
+	ringsum_report_free(verify(&options, RINGSUM_OK));
+	delivery_write(&delivery, SEED, true);
+	dropped = delivery.tensors[3].name;
+	rename_shard(shard, alias, n, dropped);
+	report = verify(&options, RINGSUM_E_REFUSED);
+	assert_int_equal(ringsum_report_finding_count(report), 1);
+	assert_string_equal(ringsum_report_finding_at(report, 0)->tensor, dropped);
+	ringsum_report_totals(report, &totals);
+	assert_int_equal(totals.tensors_unpromised, 1);
+	ringsum_report_free(report);
+	delivery_write(&delivery, SEED, true);
+}
+
+static void test_strict_knows_shards_of_several_names(void **state)
+{
+	char alias[128];
+
+	(void)state;
+	check_several_names("./shard-0.safetensors", 2);
+	check_several_names("./shard-0.safetensors", 1);
+	check_several_names(".//.//shard-0.safetensors", 3);
+	assert_int_equal(symlink("shard-0.safetensors", in_root(alias, "alias")), 0);
+	check_several_names("alias", 2);
+	check_several_names("./alias", 3);
+	assert_int_equal(unlink(alias), 0);
+	assert_int_equal(link(delivery_shard_path(&delivery, 0), alias), 0);
+	check_several_names("alias", 2);
+	check_several_names("./alias", 7);
+	assert_int_equal(unlink(alias), 0);
+}
+
+static bool json_says(const struct ringsum_report *report, const char *piece)
+{
+	char *json = NULL;
+	bool is_said;
+
+	assert_int_equal(ringsum_report_to_json(report, &json, NULL), RINGSUM_OK);
+	is_said = strstr(json, piece) != NULL;
+	ringsum_free(json);
+	return is_said;
+}
+
+/* What was not looked for is not called absent. */
+static void test_directory_that_is_not_listed(void **state)
+{
+	struct ringsum_options options = ways[0].options;
+	struct ringsum_report *report;
+	struct ringsum_totals totals;
+	char path[1024];
+	unsigned depth;
+	size_t length;
+
+	(void)state;
+	snprintf(context, sizeof(context), "too deep a directory");
+	report = verify(&options, RINGSUM_OK);
+	assert_true(json_says(report, "\"files_unpromised\":0,"));
+	ringsum_report_free(report);
+	length = strlen(in_root(path, ""));
+	for (depth = 0; depth < RSUM_LIMIT_WALK_DEPTH + 1; depth++) {
+		strcpy(path + length + 2 * (size_t)depth, "d/");
+		assert_int_equal(mkdir(path, 0700), 0);
+	}
+	report = verify(&options, RINGSUM_OK);
+	ringsum_report_totals(report, &totals);
+	assert_true(totals.files_unpromised == UINT64_MAX);
+	assert_true(json_says(report, "\"files_unpromised\":null,"));
+	assert_true(says(report, "note  read-error: not all of the directory could be listed: "));
+	ringsum_report_free(report);
+	options.strict = 1;
+	report = verify(&options, RINGSUM_E_UNDECIDED);
+	assert_int_equal(ringsum_report_finding_count(report), 1);
+	assert_true(json_says(report, "\"files_unpromised\":null,"));
+	ringsum_report_free(report);
+	while (depth-- > 0) {
+		path[length + 2 * (size_t)depth + 2] = '\0';
+		assert_int_equal(rmdir(path), 0);
+	}
+}
+
 /* ---- shards that fail as a whole ----------------------------------------------------------- */
 
 /* With no descriptor left no shard can be opened: that is told once for each. */
@@ -476,13 +602,17 @@ static void test_unopened_shards_are_told_once(void **state)
 	result = ringsum_checkpoint_verify(checkpoint, &report, NULL);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	assert_int_equal(result, RINGSUM_E_UNDECIDED);
-	assert_int_equal(ringsum_report_finding_count(report), delivery.shard_count);
-	for (i = 0; i < delivery.shard_count; i++) {
+	/* Nor can the manifest be looked at again. */
+	assert_int_equal(ringsum_report_finding_count(report), delivery.shard_count + 1);
+	for (i = 0; i <= delivery.shard_count; i++) {
 		const struct ringsum_finding *finding = ringsum_report_finding_at(report, i);
 
 		assert_int_equal(finding->code, RINGSUM_FINDING_READ_ERROR);
 		assert_null(finding->tensor);
-		assert_non_null(strstr(finding->message, "cannot be opened again"));
+		if (i == delivery.shard_count)
+			assert_string_equal(finding->file, "TENSORS.json");
+		else
+			assert_non_null(strstr(finding->message, "cannot be opened again"));
 	}
 	ringsum_report_totals(report, &totals);
 	assert_true(totals.tensors_undecided > delivery.shard_count);
@@ -493,16 +623,24 @@ static void test_unopened_shards_are_told_once(void **state)
 struct meddler {
 	int calls;
 	void (*meddle)(const char *path);
+	const char *path; /* NULL: shard 1 */
+	bool is_at_end;	  /* once everything was read */
 };
 
 static int meddle_once(void *arg, const struct ringsum_progress *progress)
 {
 	struct meddler *meddler = arg;
 
-	(void)progress;
+	if (meddler->is_at_end && progress->bytes_done < progress->bytes_total)
+		return 0;
 	if (meddler->calls++ == 0)
-		meddler->meddle(delivery_shard_path(&delivery, 1));
+		meddler->meddle(meddler->path ? meddler->path : delivery_shard_path(&delivery, 1));
 	return 0;
+}
+
+static void remove_it(const char *path)
+{
+	assert_int_equal(unlink(path), 0);
 }
 
 static void touch(const char *path)
@@ -571,6 +709,136 @@ static void test_changed_during_read(void **state)
 		}
 	}
 	delivery_write(&delivery, SEED, true);
+}
+
+/* The manifest decides what to expect: where it changes, nothing is proven. */
+static void test_changed_manifest(void **state)
+{
+	static void (*const meddlings[])(const char *) = { touch, cut_short, replace, remove_it };
+	char manifest[128];
+	size_t i, naming;
+
+	(void)state;
+	in_root(manifest, "TENSORS.json");
+	for (i = 0; i < sizeof(meddlings) / sizeof(meddlings[0]); i++) {
+		for (naming = 0; naming < 3; naming++) {
+			struct meddler meddler = { .meddle = meddlings[i], .path = manifest };
+			struct ringsum_options options = ways[i % WAY_COUNT].options;
+			struct ringsum_report *report = NULL;
+			struct ringsum_totals totals;
+
+			delivery_write(&delivery, SEED, true);
+			options.progress = meddle_once;
+			options.progress_arg = &meddler;
+			options.manifest_path = naming == 1 ? manifest : NULL;
+			assert_int_equal(ringsum_verify_path(naming == 2 ? manifest : delivery.root,
+							     &options, &report, NULL),
+					 RINGSUM_E_UNDECIDED);
+			assert_int_equal(ringsum_report_finding_count(report), 1);
+			assert_int_equal(ringsum_report_finding_at(report, 0)->code,
+					 RINGSUM_FINDING_CHANGED_DURING_READ);
+			assert_non_null(
+				strstr(ringsum_report_finding_at(report, 0)->file, "TENSORS.json"));
+			ringsum_report_totals(report, &totals);
+			assert_int_equal(totals.tensors_undecided, delivery.count);
+			assert_int_equal(totals.bytes_proven, 0);
+			ringsum_report_free(report);
+		}
+	}
+	delivery_write(&delivery, SEED, true);
+}
+
+/* A process may change its directory between opening and verifying. */
+static void test_manifest_named_from_another_directory(void **state)
+{
+	struct ringsum_checkpoint *checkpoint;
+	char before[1024];
+
+	(void)state;
+	assert_non_null(getcwd(before, sizeof(before)));
+	assert_int_equal(chdir(delivery.root), 0);
+	assert_int_equal(ringsum_checkpoint_open("TENSORS.json", NULL, &checkpoint, NULL, NULL),
+			 RINGSUM_OK);
+	assert_int_equal(chdir("/"), 0);
+	assert_int_equal(ringsum_checkpoint_verify(checkpoint, NULL, NULL), RINGSUM_OK);
+	assert_int_equal(chdir(before), 0);
+	ringsum_checkpoint_close(checkpoint);
+}
+
+/* A shard that changes hides what was read, but not which of it differed. */
+static void test_changed_shard_tells_what_differs(void **state)
+{
+	size_t tensor = 0, w;
+
+	(void)state;
+	while (delivery.tensors[tensor].shard != 1 || delivery.tensors[tensor].size_bytes < 4096)
+		tensor++;
+	for (w = 0; w < WAY_COUNT; w++) {
+		struct meddler meddler = { .meddle = touch, .is_at_end = true };
+		struct ringsum_options options = ways[w].options;
+		const struct ringsum_finding *finding;
+		struct ringsum_report *report;
+		struct ringsum_totals totals;
+
+		delivery_write(&delivery, SEED, true);
+		delivery_flip(&delivery, tensor, 7, 3);
+		snprintf(context, sizeof(context), "%s: changed and damaged", ways[w].name);
+		options.progress = meddle_once;
+		options.progress_arg = &meddler;
+		report = verify(&options, RINGSUM_E_UNDECIDED);
+		assert_int_equal(ringsum_report_finding_count(report), 2);
+		finding = ringsum_report_finding_at(report, 0);
+		assert_null(finding->tensor);
+		assert_non_null(strstr(finding->message, "; 61 tensors in it are undecided"));
+		finding = ringsum_report_finding_at(report, 1);
+		assert_int_equal(finding->code, RINGSUM_FINDING_CHANGED_DURING_READ);
+		assert_int_equal(finding->severity, RINGSUM_SEVERITY_UNDECIDED);
+		assert_string_equal(finding->tensor, delivery.tensors[tensor].name);
+		assert_int_equal(finding->begin, delivery.tensors[tensor].begin);
+		assert_string_not_equal(finding->expected, finding->actual);
+		assert_non_null(strstr(finding->message, "was changed while it was read"));
+		ringsum_report_totals(report, &totals);
+		assert_int_equal(totals.tensors_undecided, 61);
+		assert_int_equal(totals.tensors_identical, delivery.count - 61);
+		ringsum_report_free(report);
+	}
+	delivery_write(&delivery, SEED, true);
+}
+
+static int cancel_at_end(void *arg, const struct ringsum_progress *progress)
+{
+	(void)arg;
+	return progress->bytes_done == progress->bytes_total;
+}
+
+/* What one reading found is told, although there was no time for a second. */
+static void test_interrupted_after_damage(void **state)
+{
+	size_t w;
+
+	(void)state;
+	delivery_flip(&delivery, 5, 3, 1);
+	for (w = 0; w < WAY_COUNT; w++) {
+		struct ringsum_options options = ways[w].options;
+		const struct ringsum_finding *finding;
+		struct ringsum_report *report;
+		struct ringsum_totals totals;
+
+		snprintf(context, sizeof(context), "%s: interrupted after damage", ways[w].name);
+		options.progress = cancel_at_end;
+		report = verify(&options, RINGSUM_E_CANCELED);
+		assert_int_equal(ringsum_report_verdict(report), RINGSUM_VERDICT_REFUSED);
+		finding = ringsum_report_finding_at(report, 0);
+		assert_int_equal(finding->code, RINGSUM_FINDING_DIGEST_MISMATCH);
+		assert_string_equal(finding->tensor, delivery.tensors[5].name);
+		assert_non_null(
+			strstr(finding->message, "in one reading: the run was interrupted"));
+		ringsum_report_totals(report, &totals);
+		assert_int_equal(totals.tensors_refused, 1);
+		assert_true(says(report, "\nrefused: interrupted before everything was read; "));
+		ringsum_report_free(report);
+	}
+	delivery_flip(&delivery, 5, 3, 1);
 }
 
 static void *verify_handle(void *checkpoint)
@@ -671,6 +939,52 @@ static void test_wrong_options(void **state)
 	assert_null(verify(&longer.options, RINGSUM_E_INVALID));
 }
 
+/* Whoever names an implementation in the environment wants that one or an error. */
+static void test_digest_of_the_environment(void **state)
+{
+	static const char *const known[] = { "auto", "", "libcrypto" };
+	static const char *const optional[] = { "sha-ni-x2", "sha-ni-x3", "avx512-x16" };
+	static const enum ringsum_digest_impl of_optional[] = { RINGSUM_DIGEST_SHANI_X2,
+								RINGSUM_DIGEST_SHANI_X3,
+								RINGSUM_DIGEST_AVX512_X16 };
+	const char *before = getenv("RINGSUM_DIGEST_IMPL");
+	char *kept = before ? strdup(before) : NULL;
+	struct ringsum_options options = RINGSUM_OPTIONS_INIT;
+	struct ringsum_report *report = NULL;
+	struct ringsum_error err = { 0 };
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		setenv("RINGSUM_DIGEST_IMPL", known[i], 1);
+		ringsum_report_free(verify(NULL, RINGSUM_OK));
+	}
+	for (i = 0; i < sizeof(optional) / sizeof(optional[0]); i++) {
+		int result;
+
+		unsetenv("RINGSUM_DIGEST_IMPL");
+		options.digest = of_optional[i];
+		result = ringsum_verify_path(delivery.root, &options, &report, NULL);
+		if (result == RINGSUM_OK)
+			ringsum_report_free(report);
+		setenv("RINGSUM_DIGEST_IMPL", optional[i], 1);
+		ringsum_report_free(verify(NULL, result));
+	}
+	setenv("RINGSUM_DIGEST_IMPL", "bogus", 1);
+	assert_null(verify(NULL, RINGSUM_E_INVALID));
+	assert_int_equal(ringsum_verify_path(delivery.root, NULL, NULL, &err), RINGSUM_E_INVALID);
+	assert_non_null(
+		strstr(err.message, "unknown implementation in RINGSUM_DIGEST_IMPL: bogus"));
+	assert_non_null(strstr(err.message, "libcrypto, sha-ni-x2, sha-ni-x3 or avx512-x16"));
+	options.digest = RINGSUM_DIGEST_LIBCRYPTO;
+	ringsum_report_free(verify(&options, RINGSUM_OK)); /* the option is not auto */
+	if (kept)
+		setenv("RINGSUM_DIGEST_IMPL", kept, 1);
+	else
+		unsetenv("RINGSUM_DIGEST_IMPL");
+	free(kept);
+}
+
 static void test_nothing_there(void **state)
 {
 	char path[128];
@@ -696,12 +1010,19 @@ int main(void)
 		cmocka_unit_test(test_unpromised_come_in_order),
 		cmocka_unit_test(test_strict_knows_links),
 		cmocka_unit_test(test_strict_knows_linked_directories),
+		cmocka_unit_test(test_strict_knows_shards_of_several_names),
+		cmocka_unit_test(test_directory_that_is_not_listed),
 		cmocka_unit_test(test_unopened_shards_are_told_once),
 		cmocka_unit_test(test_changed_during_read),
+		cmocka_unit_test(test_changed_manifest),
+		cmocka_unit_test(test_manifest_named_from_another_directory),
+		cmocka_unit_test(test_changed_shard_tells_what_differs),
+		cmocka_unit_test(test_interrupted_after_damage),
 		cmocka_unit_test(test_one_handle_in_several_threads),
 		cmocka_unit_test(test_tensor_table),
 		cmocka_unit_test(test_open_fails_closed),
 		cmocka_unit_test(test_wrong_options),
+		cmocka_unit_test(test_digest_of_the_environment),
 		cmocka_unit_test(test_nothing_there),
 	};
 

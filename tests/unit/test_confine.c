@@ -213,7 +213,7 @@ static const struct expectation expectations[] = {
 	{ "link_above/outside/secret", NULL, ESCAPE, "symbolic link" },
 	{ "sub/link_outside_directory/secret", NULL, ESCAPE, "symbolic link" },
 	{ "link_absolute", NULL, ESCAPE, "symbolic link" },
-	{ "link_absolute_inside", NULL, ESCAPE, "symbolic link" },
+	{ "link_absolute_inside", NULL, ESCAPE, "only relative links that stay inside" },
 	{ "link_slash_root/etc/passwd", NULL, ESCAPE, "symbolic link" },
 	{ "", NULL, ESCAPE, "empty" },
 	{ "/", NULL, ESCAPE, "absolute" },
@@ -323,6 +323,8 @@ static void test_long_names(void **state)
 	name[256] = '\0';
 	assert_false(rsum_confine_name_is_plain(name, &refusal));
 	assert_int_equal(refusal.code, ESCAPE);
+	assert_non_null(strstr(refusal.message, "a part longer than 255 bytes, which is longer"));
+	assert_string_equal(refusal.expected, "at most 255 bytes");
 	name[255] = '\0';
 	assert_true(rsum_confine_name_is_plain(name, &refusal));
 	for (i = 0; i < sizeof(name); i++)
@@ -330,6 +332,7 @@ static void test_long_names(void **state)
 	name[4097] = '\0';
 	assert_false(rsum_confine_name_is_plain(name, &refusal));
 	assert_int_equal(refusal.code, ESCAPE);
+	assert_non_null(strstr(refusal.message, "is longer than 4096 bytes"));
 	name[4096] = '\0';
 	assert_true(rsum_confine_name_is_plain(name, &refusal));
 	assert_true(rsum_confine_name_is_plain("..a/b../...", &refusal));

@@ -272,7 +272,8 @@ static const struct {
 	{ TEXT("{\"\":1,\"\":1}"), 6, "duplicate key \"\"" },
 	{ TEXT("{\"b\":{\"a\":0,\"a\":0}}"), 12, "duplicate key \"a\"" },
 	{ TEXT("{\"a\":{\"a\":0},\"a\":0}"), 13, "duplicate key \"a\"" },
-	{ TEXT("{\"a\\u0000b\":0,\"a\\u0000b\":0}"), 14, "duplicate key \"a?b\"" },
+	{ TEXT("{\"a\\u0000b\":0,\"a\\u0000b\":0}"), 14, "duplicate key \"a\\x00b\"" },
+	{ TEXT("{\"a\\u001b[31m\":0,\"a\\u001b[31m\":0}"), 17, "duplicate key \"a\\x1b[31m\"" },
 	{ TEXT("[{\"a\":0},{\"b\":[{}],\"b\":0}]"), 19, "duplicate key \"b\"" },
 };
 

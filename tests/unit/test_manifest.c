@@ -8,8 +8,8 @@
 
 #include "documents.h"
 #include "dtype.h"
-#include "rsum_limits.h"
 #include "manifest.h"
+#include "rsum_limits.h"
 #include "safetensors.h"
 
 #define FILE_NAME "TENSORS.json"
@@ -310,6 +310,64 @@ static char *repeat(const char *head, const char *piece, size_t count, const cha
 	return text;
 }
 
+/* One entry is at fault, by its name; the others stand. */
+static void test_rank_over_the_limit(void)
+{
+	static const size_t ranks[] = { 65, 66, 100000 };
+
+	for (size_t i = 0; i < RSUM_COUNT_OF(ranks); i++) {
+		char *shape = repeat("[1", ", 1", ranks[i] - 1, "]"), rank[32];
+		char *text = document_edit_entry(document_manifest(1, 1, 0), "embed.weight",
+						 "[64, 32]", shape);
+		struct parsed parsed = parse(text);
+		const struct ringsum_finding *finding =
+			find(parsed.report, RINGSUM_FINDING_MANIFEST_INVALID, "embed.weight",
+			     "entry 0 ");
+
+		free(shape);
+		assert_int_equal(parsed.result, 0);
+		assert_int_equal(parsed.manifest.promise_count, document_tensor_count(1, 1));
+		assert_int_equal(ringsum_report_finding_count(parsed.report), 1);
+		assert_non_null(finding);
+		assert_non_null(strstr(finding->message, ": shape"));
+		assert_non_null(strstr(finding->expected, "64"));
+		snprintf(rank, sizeof(rank), "rank %zu", ranks[i]);
+		assert_string_equal(finding->actual, rank);
+		assert_false(parsed.manifest.promises[0].is_wellformed);
+		assert_true(parsed.manifest.promises[1].is_wellformed);
+		release(&parsed);
+	}
+}
+
+/* Another file in the manifest's place is called by its name. */
+static void test_other_files(void **state)
+{
+	static const char *const cases[][2] = {
+		{ "version https://git-lfs.github.com/spec/v1\noid sha256:abc\nsize 12345\n",
+		  "byte 0: a Git LFS pointer in place of the file itself, which has oid sha256:abc "
+		  "and size 12345: fetch it with \"git lfs pull\"" },
+		{ "<!DOCTYPE html><html>", "an HTML page in place of TENSORS.json" },
+		{ "\n <html>", "an HTML page in place of TENSORS.json" },
+		{ "GGUF\3", "a GGUF file in place of TENSORS.json" },
+		{ "\x1f\x8b\x08", "a gzip file in place of TENSORS.json" },
+		{ "{\"tensors\": <html>", "'<' where a value is expected" },
+		{ "hello", "'h' where a value is expected" },
+		{ "[]", "where an object with `tensors` is expected" },
+		{ "\"{\"", "where an object with `tensors` is expected" },
+		{ "", "the text ends" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < RSUM_COUNT_OF(cases); i++) {
+		struct parsed parsed = parse(strdup(cases[i][0]));
+
+		assert_int_equal(parsed.result, RINGSUM_E_REFUSED);
+		assert_non_null(
+			find(parsed.report, RINGSUM_FINDING_MANIFEST_INVALID, NULL, cases[i][1]));
+		release(&parsed);
+	}
+}
+
 static void test_limits(void **state)
 {
 	char *name = repeat("{\"name\": \"", "n", RSUM_LIMIT_NAME_BYTES + 1, "\", ");
@@ -324,10 +382,7 @@ static void test_limits(void **state)
 	assert_non_null(find(parsed.report, RINGSUM_FINDING_MANIFEST_INVALID, NULL, "64"));
 	release(&parsed);
 
-	parsed = parse(repeat("{\"tensors\": [{\"shape\": [1", ", 1", 64, "]}]}"));
-	assert_int_equal(parsed.result, RINGSUM_E_REFUSED);
-	assert_non_null(find(parsed.report, RINGSUM_FINDING_MANIFEST_INVALID, NULL, "rank 65"));
-	release(&parsed);
+	test_rank_over_the_limit();
 
 	text = document_edit_entry(document_manifest(1, 1, 0), "embed.weight", "[64, 32]", shape);
 	free(shape);
@@ -814,6 +869,7 @@ int main(void)
 		cmocka_unit_test(test_refused_members),
 		cmocka_unit_test(test_entries_that_are_no_objects),
 		cmocka_unit_test(test_refused_documents),
+		cmocka_unit_test(test_other_files),
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_shard_limit),
 		cmocka_unit_test(test_duplicates),

@@ -7,8 +7,8 @@
 #include <cmocka.h>
 
 #include "documents.h"
-#include "rsum_limits.h"
 #include "profile.h"
+#include "rsum_limits.h"
 
 #define STAGES 2
 #define EXPERTS 2
@@ -441,27 +441,81 @@ static void test_unreadable_documents(void **state)
 
 static void test_codebooks(void **state)
 {
-	static const char *const bad[] = {
-		"\"codebook\": \"3inst\"",	 "\"codebook\": null",
-		"\"codebook\": \"mul1\\u0000\"", "\"codebook\": [\"mul1\"]",
-		"\"codeblock\": \"mul1\"",	 "\"codebook\": \"MUL1\""
+	/* The key, and what manifest and plan are said to have there. */
+	static const char *const bad[][3] = {
+		{ "\"codebook\": \"3inst\"", "3inst", "the string 3inst" },
+		{ "\"codebook\": null", "null", "null" },
+		{ "\"codebook\": false", "false", "false" },
+		{ "\"codebook\": 1", "the number 1", "1" },
+		{ "\"codebook\": \"mul1\\u0000\"", "a string with a NUL after mul1",
+		  "a string with a NUL after mul1" },
+		{ "\"codebook\": \"\\u0000mul1\"", "a string that begins with a NUL",
+		  "a string that begins with a NUL" },
+		{ "\"codebook\": [\"mul1\"]", "an array", "an array" },
+		{ "\"codeblock\": \"mul1\"", "none", "no such key" },
+		{ "\"codebook\": \"MUL1\"", "MUL1", "the string MUL1" },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < RSUM_COUNT_OF(bad); i++) {
-		char *plan = document_edit(document_plan(), NULL, "\"codebook\": \"mul1\"", bad[i]);
+		char *plan =
+			document_edit(document_plan(), NULL, "\"codebook\": \"mul1\"", bad[i][0]);
 		char *manifest = document_edit(document_manifest(STAGES, EXPERTS, 0), NULL,
-					       "\"codebook\": \"mul1\"", bad[i]);
+					       "\"codebook\": \"mul1\"", bad[i][0]);
 		struct checked checked = check(document_config(STAGES, EXPERTS), plan, manifest);
 		const struct ringsum_finding *finding;
 
-		assert_only(&checked, 2, bad[i]);
-		assert_non_null(find(&checked, RINGSUM_FINDING_PLAN_INVALID, NULL, "codebook"));
+		assert_only(&checked, 2, bad[i][0]);
+		finding = find(&checked, RINGSUM_FINDING_PLAN_INVALID, NULL, "codebook");
+		assert_non_null(finding);
+		assert_string_equal(finding->actual, bad[i][2]);
 		finding = find(&checked, RINGSUM_FINDING_MANIFEST_INVALID, NULL, "codebook");
 		assert_non_null(finding);
 		assert_string_equal(finding->file, "TENSORS.json");
+		assert_string_equal(finding->actual, bad[i][1]);
 		release(&checked);
 	}
+}
+
+/* What is found is told apart from what was expected, also where the two look alike. */
+static void test_what_is_found(void **state)
+{
+	static const char *const cases[][3] = {
+		{ "\"hidden_act\": \"silu\"", "\"hidden_act\": \"silu\\u0000\"",
+		  "a string with a NUL after silu" },
+		{ "\"hidden_size\": 32", "\"hidden_size\": 18446744073709551616",
+		  "18446744073709551616 (exceeds 64 bits)" },
+		{ "\"hidden_size\": 32", "\"hidden_size\": -18446744073709551616",
+		  "-18446744073709551616 (exceeds 64 bits)" },
+		{ "\"hidden_size\": 32", "\"hidden_size\": 3.2e1", "3.2e1" },
+		{ "\"hidden_size\": 32", "\"hidden_size\": -32", "-32" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < RSUM_COUNT_OF(cases); i++) {
+		char *config = document_edit(document_config(STAGES, EXPERTS), NULL, cases[i][0],
+					     cases[i][1]);
+		struct checked checked =
+			check(config, document_plan(), document_manifest(STAGES, EXPERTS, 0));
+		const struct ringsum_finding *finding =
+			find(&checked, RINGSUM_FINDING_CONFIG_INVALID, NULL, NULL);
+
+		assert_only(&checked, 1, cases[i][1]);
+		assert_non_null(finding);
+		assert_string_equal(finding->actual, cases[i][2]);
+		release(&checked);
+	}
+}
+
+static void test_config_is_another_file(void **state)
+{
+	struct checked checked =
+		check(strdup("<html>"), document_plan(), document_manifest(1, 1, 0));
+
+	(void)state;
+	assert_non_null(find(&checked, RINGSUM_FINDING_CONFIG_INVALID, NULL,
+			     "an HTML page in place of config.json"));
+	release(&checked);
 }
 
 /* ---- M2, M3 ------------------------------------------------------------------------------ */
@@ -706,6 +760,8 @@ int main(void)
 		cmocka_unit_test(test_config_cut_off),
 		cmocka_unit_test(test_unreadable_documents),
 		cmocka_unit_test(test_codebooks),
+		cmocka_unit_test(test_what_is_found),
+		cmocka_unit_test(test_config_is_another_file),
 		cmocka_unit_test(test_each_name_is_required),
 		cmocka_unit_test(test_norm_weight_is_allowed),
 		cmocka_unit_test(test_another_config_requires_another_set),

@@ -116,6 +116,60 @@ static void test_verdict_truth_table(void **state)
 	assert_int_equal(ringsum_report_verdict(NULL), RINGSUM_VERDICT_UNDECIDED);
 }
 
+/* One thing that could not be established is enough, though all else was proven. */
+static void test_one_undecided_finding_is_enough(void **state)
+{
+	struct ringsum_report *report = proven_report();
+
+	(void)state;
+	add(report, RINGSUM_FINDING_READ_ERROR);
+	assert_int_equal(report->undecided_count, 1);
+	assert_int_equal(report->totals.tensors_identical, report->totals.tensors_promised);
+	assert_int_equal(report->totals.tensors_undecided, 0);
+	assert_int_equal(ringsum_report_verdict(report), RINGSUM_VERDICT_UNDECIDED);
+	ringsum_report_free(report);
+}
+
+static void test_files_not_listed(void **state)
+{
+	struct ringsum_report *report = proven_report();
+	char *text = NULL;
+
+	(void)state;
+	report->totals.files_unpromised = UINT64_MAX;
+	assert_int_equal(ringsum_report_to_json(report, &text, NULL), RINGSUM_OK);
+	assert_non_null(strstr(text, "\"files_unpromised\":null,"));
+	ringsum_free(text);
+	assert_int_equal(ringsum_report_to_text(report, &text, NULL), RINGSUM_OK);
+	assert_null(strstr(text, "unpromised"));
+	ringsum_free(text);
+	report->totals.tensors_unpromised = 2;
+	assert_int_equal(ringsum_report_to_text(report, &text, NULL), RINGSUM_OK);
+	assert_non_null(strstr(text, "unpromised: 2 tensors that the manifest does not speak of, "
+				     "not checked, and an unknown number of files\n"));
+	ringsum_free(text);
+	ringsum_report_free(report);
+}
+
+static void test_refusal_count(void **state)
+{
+	struct rsum_refusal refusal;
+	size_t i;
+
+	(void)state;
+	(void)rsum_refusal_set(&refusal, RINGSUM_FINDING_FILE_MISSING, "gone");
+	rsum_refusal_add_count(&refusal, 0, "egg", "eggs");
+	assert_string_equal(refusal.message, "gone");
+	rsum_refusal_add_count(&refusal, 1, "egg", "eggs");
+	assert_string_equal(refusal.message, "gone; 1 egg");
+	for (i = 0; i < sizeof(refusal.message) - 2; i += 2)
+		memcpy(refusal.message + i, "\xc3\xa9", 3);
+	rsum_refusal_add_count(&refusal, 12, "egg", "eggs");
+	i = strlen(refusal.message);
+	assert_true(i < sizeof(refusal.message));
+	assert_memory_equal(refusal.message + i - 10, "\xa9; 12 eggs", 10);
+}
+
 static void test_new_report_is_undecided(void **state)
 {
 	struct ringsum_report *report = new_report();
@@ -279,6 +333,19 @@ static void test_escape(void **state)
 		assert_string_equal(escaped, cases[i][1]);
 		free(escaped);
 	}
+}
+
+/* Messages show names that are escaped already; no second backslash is put before the first. */
+static void test_messages_keep_backslashes(void **state)
+{
+	struct rsum_text text = { 0 };
+	char *string = NULL;
+
+	(void)state;
+	rsum_text_append_message(&text, "\\ud800 and \\x1b, but \x1b[31m\n\xff");
+	assert_int_equal(rsum_text_finish(&text, &string), RINGSUM_OK);
+	assert_string_equal(string, "\\ud800 and \\x1b, but \\x1b[31m\\n\\xff");
+	ringsum_free(string);
 }
 
 static void test_shorten(void **state)
@@ -770,12 +837,16 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_verdict_of_each_code),
 		cmocka_unit_test(test_verdict_truth_table),
+		cmocka_unit_test(test_one_undecided_finding_is_enough),
+		cmocka_unit_test(test_files_not_listed),
+		cmocka_unit_test(test_refusal_count),
 		cmocka_unit_test(test_new_report_is_undecided),
 		cmocka_unit_test(test_notes_do_not_decide),
 		cmocka_unit_test(test_findings_are_copies),
 		cmocka_unit_test(test_list_limit),
 		cmocka_unit_test(test_clone),
 		cmocka_unit_test(test_escape),
+		cmocka_unit_test(test_messages_keep_backslashes),
 		cmocka_unit_test(test_shorten),
 		cmocka_unit_test(test_text_identical),
 		cmocka_unit_test(test_text_refused),

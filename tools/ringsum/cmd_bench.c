@@ -54,6 +54,13 @@ static int parse_arguments(int argc, char **argv, struct bench_arguments *argume
 	while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
 		switch (option) {
 		case 'j':
+			if (arguments->json || !*optarg) {
+				fprintf(stderr,
+					"ringsum bench: --json %s; see ringsum bench --help\n",
+					arguments->json ? "is given twice"
+							: "needs FILE or -, not an empty name");
+				return COMMAND_USAGE;
+			}
 			arguments->json = optarg;
 			break;
 		case 'h':

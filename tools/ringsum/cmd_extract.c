@@ -51,7 +51,7 @@ static const char usage_tail[] =
 
 struct extract_arguments {
 	struct ringsum_options options;
-	const char *output; /* a file, or "-" */
+	const char *output; /* a file, or "-"; NULL until it is given */
 	int is_npy;
 	int is_help;
 	uint64_t memory_bytes; /* for what waits to be written */
@@ -105,6 +105,8 @@ static void divide_memory(struct extract_arguments *arguments)
 
 static int check_arguments(struct extract_arguments *arguments, int argc, char **argv)
 {
+	if (!arguments->output)
+		arguments->output = "-";
 	if (argc - optind < 2)
 		return complain(COMMAND_USAGE, "%s is missing; see ringsum extract --help",
 				argc == optind ? "PATH" : "TENSOR");
@@ -130,6 +132,11 @@ static int parse_arguments(int argc, char **argv, struct extract_arguments *argu
 	while ((option = getopt_long(argc, argv, ":ho:", long_options, NULL)) != -1) {
 		switch (option) {
 		case 'o':
+			if (arguments->output)
+				return complain(COMMAND_USAGE, "--output is given twice");
+			if (!*optarg)
+				return complain(COMMAND_USAGE,
+						"--output needs FILE or -, not an empty name");
 			arguments->output = optarg;
 			break;
 		case 'n':
@@ -471,7 +478,7 @@ static int extract(const struct extract_arguments *arguments)
 
 int cmd_extract(int argc, char **argv)
 {
-	struct extract_arguments arguments = { .options = RINGSUM_OPTIONS_INIT, .output = "-" };
+	struct extract_arguments arguments = { .options = RINGSUM_OPTIONS_INIT };
 	struct ringsum_error err = { 0 };
 	int status = parse_arguments(argc, argv, &arguments);
 

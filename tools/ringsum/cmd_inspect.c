@@ -66,6 +66,8 @@ static int parse_arguments(int argc, char **argv, struct inspect_arguments *argu
 		case 'j':
 			if (arguments->json)
 				return complain("--json is given twice", "");
+			if (!*optarg)
+				return complain("--json needs FILE or -, not an empty name", "");
 			arguments->json = optarg;
 			json_is_separate = optarg == argv[optind - 1];
 			break;

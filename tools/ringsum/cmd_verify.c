@@ -46,6 +46,38 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
+/* Told before anything is read, as are options out of range, by the first PATH. */
+static int check_arguments(const struct verify_arguments *arguments)
+{
+	int i;
+
+	if (arguments->path_count == 0) {
+		fprintf(stderr, "ringsum verify: PATH is missing; see ringsum verify --help\n");
+		return COMMAND_USAGE;
+	}
+	for (i = 0; i < arguments->path_count; i++) {
+		if (*arguments->paths[i])
+			continue;
+		fprintf(stderr, "ringsum verify: PATH %d of %d is empty; nothing was verified\n",
+			i + 1, arguments->path_count);
+		return COMMAND_USAGE;
+	}
+	if ((arguments->json && !*arguments->json) ||
+	    (arguments->options.manifest_path && !*arguments->options.manifest_path)) {
+		fprintf(stderr, "ringsum verify: %s needs the name of a file; it is empty\n",
+			arguments->json && !*arguments->json ? "--json" : "--manifest");
+		return COMMAND_USAGE;
+	}
+	if (arguments->path_count > 1 &&
+	    (arguments->options.manifest_path || arguments->options.manifest_sha256)) {
+		fprintf(stderr, "ringsum verify: %s speaks of one PATH, not of %d\n",
+			arguments->options.manifest_path ? "--manifest" : "--manifest-sha256",
+			arguments->path_count);
+		return COMMAND_USAGE;
+	}
+	return COMMAND_OK;
+}
+
 static int parse_arguments(int argc, char **argv, struct verify_arguments *arguments)
 {
 	int option;
@@ -76,18 +108,7 @@ static int parse_arguments(int argc, char **argv, struct verify_arguments *argum
 	}
 	arguments->paths = argv + optind;
 	arguments->path_count = argc - optind;
-	if (arguments->path_count == 0) {
-		fprintf(stderr, "ringsum verify: PATH is missing; see ringsum verify --help\n");
-		return COMMAND_USAGE;
-	}
-	if (arguments->path_count > 1 &&
-	    (arguments->options.manifest_path || arguments->options.manifest_sha256)) {
-		fprintf(stderr, "ringsum verify: %s speaks of one PATH, not of %d\n",
-			arguments->options.manifest_path ? "--manifest" : "--manifest-sha256",
-			arguments->path_count);
-		return COMMAND_USAGE;
-	}
-	return COMMAND_OK;
+	return check_arguments(arguments);
 }
 
 /* ---- interruption and progress ----------------------------------------------------------------- */
@@ -200,14 +221,14 @@ static int status_of(int result, const struct ringsum_report *report)
 	}
 }
 
-/* Refused wins over undecided; wrong usage over all, since nothing was done then. */
+/* Refused wins over undecided, and both over wrong usage: what was found stays found. */
 static int worse(int a, int b)
 {
 	static const int weights[] = {
 		[COMMAND_OK] = 0,
-		[COMMAND_UNDECIDED] = 1,
-		[COMMAND_REFUSED] = 2,
-		[COMMAND_USAGE] = 3,
+		[COMMAND_USAGE] = 1,
+		[COMMAND_UNDECIDED] = 2,
+		[COMMAND_REFUSED] = 3,
 	};
 
 	return weights[a] >= weights[b] ? a : b;
@@ -314,14 +335,20 @@ int cmd_verify(int argc, char **argv)
 		return COMMAND_UNDECIDED;
 	}
 	catch_signals();
-	for (i = 0; i < arguments.path_count && status != COMMAND_USAGE && !is_interrupted; i++)
-		status = worse(status, verify_one(&arguments, arguments.paths[i], &reports));
-	if (i < arguments.path_count && status != COMMAND_USAGE) {
+	for (i = 0; i < arguments.path_count && !is_interrupted; i++) {
+		int one = verify_one(&arguments, arguments.paths[i], &reports);
+
+		/* With the first PATH nothing was read yet, and no other would fare better. */
+		if (one == COMMAND_USAGE && i == 0)
+			return COMMAND_USAGE;
+		status = worse(status, one == COMMAND_USAGE ? COMMAND_UNDECIDED : one);
+	}
+	if (i < arguments.path_count) {
 		fprintf(stderr, "ringsum verify: interrupted; not verified: %d of %d PATHs\n",
 			arguments.path_count - i, arguments.path_count);
 		status = worse(status, COMMAND_UNDECIDED);
 	}
-	if (arguments.json && status != COMMAND_USAGE)
+	if (arguments.json)
 		status = worse(status, write_json(&arguments, &reports, status));
 	free(reports.text);
 	return status;

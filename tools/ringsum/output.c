@@ -128,6 +128,15 @@ int output_open(struct output *output, const char *path_or_dash, struct ringsum_
 		output->fd = STDOUT_FILENO;
 		return RINGSUM_OK;
 	}
+	if (!*path_or_dash) {
+		if (err) {
+			err->code = RINGSUM_E_IO;
+			err->os_errno = ENOENT;
+			snprintf(err->message, sizeof(err->message),
+				 "cannot write to a file without a name; give FILE or -");
+		}
+		return RINGSUM_E_IO;
+	}
 	output->name = path_or_dash;
 	os_errno = open_path(output, path_or_dash);
 	if (!os_errno)

@@ -21,13 +21,14 @@ const char read_options_help[] =
 	"  --engine NAME          auto, io_uring or pread; default auto\n"
 	"  --direct HOW           require, prefer or off: direct I/O; default prefer\n"
 	"  --chunk SIZE           bytes of one read, 64K to 64M, a multiple of 4K;\n"
-	"                         default 1M; in a SIZE K, M and G are binary\n"
+	"                         default 512K; in a SIZE K, M and G are binary\n"
 	"  --depth N              reads in flight, 1 to 256; default 32\n"
 	"  --memory SIZE          for buffers, at least one chunk, up to 16G; default\n"
-	"                         48M, or two chunks where that is more\n"
+	"                         24M to 256M, by threads and implementation\n"
 	"  --digest-impl NAME     auto, libcrypto, sha-ni-x2, sha-ni-x3 or avx512-x16;\n"
-	"                         default auto, for which RINGSUM_DIGEST_IMPL in the\n"
-	"                         environment can name another\n";
+	"                         default auto: the fastest here, avx512-x16 where it is\n"
+	"                         measured to be; RINGSUM_DIGEST_IMPL in the environment\n"
+	"                         can name another in place of auto\n";
 
 struct choice {
 	const char *name;
