@@ -393,6 +393,7 @@ struct ringsum_load {
  * progress callback asked to stop; what was proven by then is delivered. RINGSUM_E_INVALID,
  * before anything is read: a tensor of another checkpoint, a destination that is too small, that
  * is NULL, or that overlaps another. RINGSUM_E_NOMEM: no destination was touched.
+ * With these two every status is RINGSUM_E_UNDECIDED.
  * Threads: several may load from one handle at once. Blocking: until all is read.
  */
 RINGSUM_MUST_CHECK int ringsum_checkpoint_load(struct ringsum_checkpoint *checkpoint,

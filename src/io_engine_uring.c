@@ -134,8 +134,8 @@ static int registered_piece(const struct rsum_io_engine *engine, const struct rs
 	return (int)(begin / REGISTERED_PIECE_BYTES);
 }
 
-static void prepare(const struct rsum_io_engine *engine, struct io_uring_sqe *sqe,
-		    struct rsum_io_request *request)
+static void prepare_read(const struct rsum_io_engine *engine, struct io_uring_sqe *sqe,
+			 struct rsum_io_request *request)
 {
 	const struct rsum_buffer *buffer = request->buffer;
 	int piece = registered_piece(engine, buffer);
@@ -184,7 +184,7 @@ static int uring_submit(struct rsum_io_engine *engine, struct rsum_io_request **
 		struct io_uring_sqe *sqe = io_uring_get_sqe(&engine->ring);
 
 		if (sqe) {
-			prepare(engine, sqe, requests[prepared++]);
+			prepare_read(engine, sqe, requests[prepared++]);
 			if (prepared < count)
 				continue;
 		}
