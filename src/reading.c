@@ -408,10 +408,14 @@ static enum rsum_promise_status weigh_difference(struct pass *pass, size_t want)
 		return RSUM_PROMISE_UNDECIDED;
 	}
 	if (digest_is(second, pass->results[want].digest)) {
-		add_finding(report, RINGSUM_FINDING_DIGEST_MISMATCH, RINGSUM_SEVERITY_REFUSE,
-			    tensor, expected, actual,
-			    "the bytes on disk are not the bytes promised, in two readings alike; "
-			    "fetch this range again");
+		add_finding(
+			report, RINGSUM_FINDING_DIGEST_MISMATCH, RINGSUM_SEVERITY_REFUSE, tensor,
+			expected, actual,
+			tensor->size_bytes
+				? "the bytes on disk are not the bytes promised, in two readings "
+				  "alike; fetch this range again"
+				: "the tensor is empty, and the promise is not the digest of no "
+				  "bytes; get the manifest that belongs to this delivery");
 		return RSUM_PROMISE_REFUSED;
 	}
 	if (!digest_is(second, tensor->digest_sha256)) {
@@ -435,7 +439,7 @@ bool rsum_marker_is_right(const struct rsum_profile *profile, const struct rings
 			  const uint8_t head[4], struct ringsum_report *report)
 {
 	uint32_t wanted, found;
-	char expected[16], actual[16];
+	char expected[16], actual[32];
 
 	if (!profile->marker_of || !profile->marker_of(tensor->name, &wanted))
 		return true;
@@ -444,7 +448,10 @@ bool rsum_marker_is_right(const struct rsum_profile *profile, const struct rings
 	if (tensor->size_bytes >= sizeof(found) && found == wanted)
 		return true;
 	snprintf(expected, sizeof(expected), "0x%08X", wanted);
-	snprintf(actual, sizeof(actual), "0x%08X", found);
+	if (tensor->size_bytes >= sizeof(found))
+		snprintf(actual, sizeof(actual), "0x%08X", found);
+	else
+		snprintf(actual, sizeof(actual), "%u bytes in all", (unsigned)tensor->size_bytes);
 	add_finding(
 		report, RINGSUM_FINDING_EXL3_INVALID, RINGSUM_SEVERITY_REFUSE, tensor, expected,
 		actual,

@@ -224,6 +224,7 @@ static void test_wrong_digest_of_an_empty_tensor(void **state)
 	assert_int_equal(ringsum_report_finding_at(report, 0)->code,
 			 RINGSUM_FINDING_DIGEST_MISMATCH);
 	assert_string_equal(ringsum_report_finding_at(report, 0)->tensor, "s0.size0");
+	assert_non_null(strstr(ringsum_report_finding_at(report, 0)->message, "is empty"));
 	ringsum_report_free(report);
 	free(text);
 	delivery_write(&delivery, SEED, true);
