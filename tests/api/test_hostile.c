@@ -492,7 +492,7 @@ static void test_names_with_control_characters(void **state)
 	struct expectation expected = {
 		.result = RINGSUM_E_REFUSED,
 		.code = RINGSUM_FINDING_DIGEST_MISMATCH,
-		.says = "not the bytes promised",
+		.says = "the tensor is empty",
 	};
 
 	(void)state;
