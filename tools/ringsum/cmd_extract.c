@@ -4,7 +4,7 @@
  * all of it is proven: it waits in memory, or, where it is too much for that and goes to a file,
  * in the temporary that becomes the file.
  */
-#include "commands.h"
+#include "arguments.h"
 #include "nearest.h"
 #include "npy.h"
 #include "output.h"
@@ -15,7 +15,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,59 +26,46 @@
 /* More for buffers gains nothing; the rest of --memory is for what waits. */
 #define BUFFER_BYTES_MAX ((uint64_t)48 << 20)
 
-static const char usage_head[] =
-	"usage: ringsum extract [options] PATH TENSOR...\n"
-	"\n"
-	"Writes the bytes of tensors, one after the other as given, once every one is\n"
-	"proven to be what the manifest promises; otherwise nothing is written. PATH is\n"
-	"a checkpoint's directory or its manifest file.\n"
-	"\n"
-	"  -o, --output FILE      write to FILE, which is replaced; default: standard\n"
-	"                         output\n"
-	"  --npy                  write a NumPy file of the one TENSOR: a header before\n"
-	"                         its bytes, which stay as they are\n";
-
-static const char usage_tail[] =
-	"  -h, --help             show this text\n"
-	"\n"
-	"What goes to standard output or a device waits in memory until it is proven: up\n"
-	"to --memory, here 256M by default. What goes to a FILE may be of any size.\n"
-	"\n"
-	"Exit status: 0 all is proven and written; 1 refused: something differs from the\n"
-	"promise; 2 wrong usage, also where no TENSOR of that name is promised; 3\n"
-	"undecided: something could not be read or written.\n";
-
 struct extract_arguments {
-	struct ringsum_options options;
-	const char *output; /* a file, or "-"; NULL until it is given */
+	struct ringsum_options options; /* first, for read_option_rows */
+	const char *output;		/* a file, or "-"; NULL until it is given */
 	int is_npy;
-	int is_help;
 	uint64_t memory_bytes; /* for what waits to be written */
 	const char *path;
 	char **names;
 	size_t name_count;
 };
 
-static const struct option long_options[] = {
-	{ "output", required_argument, NULL, 'o' },
-	{ "npy", no_argument, NULL, 'n' },
-	{ "help", no_argument, NULL, 'h' },
-	READ_OPTION_ROWS,
-	{ NULL, 0, NULL, 0 },
+_Static_assert(offsetof(struct extract_arguments, options) == 0, "read_option_rows go there");
+
+#define INTO(member) OPTION_INTO(struct extract_arguments, member)
+
+static const struct option_row rows[] = {
+	{ "output", 'o', OPTION_FILE, "FILE|-",
+	  "write to FILE, which is replaced; default: standard output", INTO(output) },
+	{ "npy", 0, OPTION_FLAG, NULL,
+	  "write a NumPy file of the one TENSOR: a header before its bytes, which stay as they are",
+	  INTO(is_npy) },
+	{ .name = NULL },
 };
 
-/* Says what is wrong. Returns `status`. */
-__attribute__((format(printf, 2, 3))) static int complain(int status, const char *format, ...)
-{
-	va_list values;
+const struct command command_extract = {
+	.name = "extract",
+	.operands = "PATH TENSOR...",
+	.summary = "verified bytes of tensors, or a NumPy file",
+	.about = "Writes the bytes of tensors, one after the other as given, once every one is "
+		 "proven to be what the manifest promises; otherwise nothing is written. PATH is "
+		 "a checkpoint's directory or its manifest file.",
+	.notes = "What goes to standard output or a device waits in memory until it is proven: up "
+		 "to --memory, here 256M by default. What goes to a FILE may be of any size.\n\n"
+		 "Exit status: 0 all is proven and written; 1 refused: something differs from the "
+		 "promise; 2 wrong usage, also where no TENSOR of that name is promised; 3 "
+		 "undecided: something could not be read or written.",
+	.run = cmd_extract,
+	.tables = { rows, read_option_rows },
+};
 
-	fputs("ringsum extract: ", stderr);
-	va_start(values, format);
-	vfprintf(stderr, format, values);
-	va_end(values);
-	fputc('\n', stderr);
-	return status;
-}
+#define complain(...) command_complain(&command_extract, __VA_ARGS__)
 
 static int complain_of(int result, const struct ringsum_error *err)
 {
@@ -103,16 +89,16 @@ static void divide_memory(struct extract_arguments *arguments)
 		arguments->options.memory_bytes = 0;
 }
 
-static int check_arguments(struct extract_arguments *arguments, int argc, char **argv)
+static int check_arguments(struct extract_arguments *arguments, const struct operands *operands)
 {
 	if (!arguments->output)
 		arguments->output = "-";
-	if (argc - optind < 2)
+	if (operands->count < 2)
 		return complain(COMMAND_USAGE, "%s is missing; see ringsum extract --help",
-				argc == optind ? "PATH" : "TENSOR");
-	arguments->path = argv[optind];
-	arguments->names = argv + optind + 1;
-	arguments->name_count = (size_t)(argc - optind - 1);
+				operands->count == 0 ? "PATH" : "TENSOR");
+	arguments->path = operands->words[0];
+	arguments->names = operands->words + 1;
+	arguments->name_count = (size_t)operands->count - 1;
 	if (arguments->is_npy && arguments->name_count > 1)
 		return complain(COMMAND_USAGE,
 				"a NumPy file holds one tensor: give one TENSOR with --npy");
@@ -120,42 +106,15 @@ static int check_arguments(struct extract_arguments *arguments, int argc, char *
 		return complain(COMMAND_USAGE,
 				"standard output is a terminal; give -o FILE or a pipe");
 	divide_memory(arguments);
-	return COMMAND_OK;
+	return ARGUMENTS_GOOD;
 }
 
 static int parse_arguments(int argc, char **argv, struct extract_arguments *arguments)
 {
-	int option;
+	struct operands operands;
+	int status = arguments_parse(&command_extract, argc, argv, arguments, &operands);
 
-	optind = 0; /* begin anew, whatever was parsed before */
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":ho:", long_options, NULL)) != -1) {
-		switch (option) {
-		case 'o':
-			if (arguments->output)
-				return complain(COMMAND_USAGE, "--output is given twice");
-			if (!*optarg)
-				return complain(COMMAND_USAGE,
-						"--output needs FILE or -, not an empty name");
-			arguments->output = optarg;
-			break;
-		case 'n':
-			arguments->is_npy = 1;
-			break;
-		case 'h':
-			arguments->is_help = 1;
-			return COMMAND_OK;
-		case ':':
-			return complain(COMMAND_USAGE, "%s needs a value", argv[optind - 1]);
-		case '?':
-			read_options_complain("extract", long_options, argv[optind - 1]);
-			return COMMAND_USAGE;
-		default:
-			if (read_options_take(&arguments->options, option, optarg, "extract") < 0)
-				return COMMAND_USAGE;
-		}
-	}
-	return check_arguments(arguments, argc, argv);
+	return status == ARGUMENTS_GOOD ? check_arguments(arguments, &operands) : status;
 }
 
 /* ---- which tensors ---------------------------------------------------------------------------- */
@@ -479,16 +438,7 @@ static int extract(const struct extract_arguments *arguments)
 int cmd_extract(int argc, char **argv)
 {
 	struct extract_arguments arguments = { .options = RINGSUM_OPTIONS_INIT };
-	struct ringsum_error err = { 0 };
 	int status = parse_arguments(argc, argv, &arguments);
 
-	if (status != COMMAND_OK)
-		return status;
-	if (!arguments.is_help)
-		return extract(&arguments);
-	if (output_write_all("-", usage_head, &err) == RINGSUM_OK &&
-	    output_write_all("-", read_options_help, &err) == RINGSUM_OK &&
-	    output_write_all("-", usage_tail, &err) == RINGSUM_OK)
-		return COMMAND_OK;
-	return complain(COMMAND_UNDECIDED, "%s", err.message);
+	return status == ARGUMENTS_GOOD ? extract(&arguments) : status;
 }

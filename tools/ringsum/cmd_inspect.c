@@ -1,98 +1,75 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ringsum inspect: what is in a shard or a directory of shards, as a table or as JSON. */
-#include <errno.h>
-#include <getopt.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "commands.h"
+#include "arguments.h"
 #include "output.h"
 #include "ringsum.h"
 
-static const char usage[] =
-	"usage: ringsum inspect [--json FILE|-] PATH\n"
-	"       ringsum inspect --json PATH\n"
-	"\n"
-	"Shows what is in a shard, or in every *.safetensors of a directory: metadata,\n"
-	"tensors with dtype, shape, bytes and offset in the file, and totals for each\n"
-	"dtype. Headers are checked in full; the tensors' bytes are not read.\n"
-	"\n"
-	"  --json FILE|-  write JSON (schema ringsum-inspect/1) to FILE as well, or to\n"
-	"                 standard output instead of the table; --json PATH, with nothing\n"
-	"                 else, means standard output\n"
-	"  -h, --help     show this text\n"
-	"\n"
-	"Exit status: 0 every header is valid; 1 one is refused; 2 wrong usage;\n"
-	"3 undecided: a file could not be read, or there was nothing to inspect.\n";
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
 
 struct inspect_arguments {
 	const char *path;
 	const char *json; /* a file, "-", or NULL for no JSON */
-	int is_help;
 };
 
-static int complain(const char *what, const char *about)
-{
-	fprintf(stderr, "ringsum inspect: %s%s; see ringsum inspect --help\n", what, about);
-	return COMMAND_USAGE;
-}
+static const struct option_row rows[] = {
+	{ "json", 0, OPTION_FILE, "FILE|-",
+	  "write JSON (schema ringsum-inspect/1) to FILE as well, or to standard output instead of "
+	  "the table; --json PATH, with nothing else, means standard output",
+	  OPTION_INTO(struct inspect_arguments, json) },
+	{ .name = NULL },
+};
+
+const struct command command_inspect = {
+	.name = "inspect",
+	.operands = "PATH",
+	.summary = "what is in it: a table of tensors, or --json",
+	.about = "Shows what is in a shard, or in every *.safetensors of a directory: metadata, "
+		 "tensors with dtype, shape, bytes and offset in the file, and totals for each "
+		 "dtype. Headers are checked in full; the tensors' bytes are not read.",
+	.notes = "Exit status: 0 every header is valid; 1 one is refused; 2 wrong usage; 3 "
+		 "undecided: a file could not be read, or there was nothing to inspect.",
+	.run = cmd_inspect,
+	.tables = { rows },
+};
+
+#define complain(...) command_complain(&command_inspect, __VA_ARGS__)
 
 /*
  * `--json PATH` with nothing behind it means JSON of PATH to standard output; `--json=FILE`
- * cannot mean that.
+ * cannot mean that, and is no word of its own.
  */
-static void take_lone_json_value(struct inspect_arguments *arguments, int json_is_separate)
+static void take_lone_json_value(struct inspect_arguments *arguments, int argc, char **argv)
 {
-	if (!arguments->path && json_is_separate && strcmp(arguments->json, "-") != 0) {
-		arguments->path = arguments->json;
+	int i;
+
+	if (arguments->path || !arguments->json || strcmp(arguments->json, "-") == 0)
+		return;
+	for (i = 0; i < argc; i++)
+		if (argv[i] == arguments->json)
+			arguments->path = arguments->json;
+	if (arguments->path)
 		arguments->json = "-";
-	}
 }
 
 static int parse_arguments(int argc, char **argv, struct inspect_arguments *arguments)
 {
-	static const struct option options[] = {
-		{ "json", required_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL, 0, NULL, 0 },
-	};
-	char letter[] = "-?";
-	int option, json_is_separate = 0;
+	struct operands operands;
+	int status = arguments_parse(&command_inspect, argc, argv, arguments, &operands);
 
-	optind = 0; /* begin anew, whatever was parsed before */
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-		switch (option) {
-		case 'j':
-			if (arguments->json)
-				return complain("--json is given twice", "");
-			if (!*optarg)
-				return complain("--json needs FILE or -, not an empty name", "");
-			arguments->json = optarg;
-			json_is_separate = optarg == argv[optind - 1];
-			break;
-		case 'h':
-			arguments->is_help = 1;
-			return COMMAND_OK;
-		case ':':
-			return complain("--json needs FILE or -", "");
-		default:
-			letter[1] = (char)optopt;
-			return complain("unknown option ",
-					optopt && strncmp(argv[optind - 1], "--", 2) != 0
-						? letter
-						: argv[optind - 1]);
-		}
-	}
-	if (optind < argc)
-		arguments->path = argv[optind++];
-	if (optind < argc)
-		return complain("one PATH at a time, not also ", argv[optind]);
-	if (arguments->json)
-		take_lone_json_value(arguments, json_is_separate);
+	if (status != ARGUMENTS_GOOD)
+		return status;
+	if (operands.count > 1)
+		return complain(COMMAND_USAGE,
+				"one PATH at a time, not also %s; see ringsum inspect --help",
+				operands.words[1]);
+	if (operands.count == 1)
+		arguments->path = operands.words[0];
+	take_lone_json_value(arguments, argc, argv);
 	if (!arguments->path)
-		return complain("PATH is missing", "");
-	return COMMAND_OK;
+		return complain(COMMAND_USAGE, "PATH is missing; see ringsum inspect --help");
+	return ARGUMENTS_GOOD;
 }
 
 static int report_error(const struct ringsum_error *err)
@@ -151,10 +128,8 @@ int cmd_inspect(int argc, char **argv)
 	enum ringsum_verdict verdict;
 	int status = parse_arguments(argc, argv, &arguments);
 
-	if (status != COMMAND_OK)
+	if (status != ARGUMENTS_GOOD)
 		return status;
-	if (arguments.is_help)
-		return output_write_all("-", usage, &err) ? report_error(&err) : COMMAND_OK;
 	if (ringsum_inspect(arguments.path, NULL, &inspection, &err))
 		return report_error(&err);
 	verdict = ringsum_inspection_verdict(inspection);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ringsum verify: is this checkpoint what was promised? */
-#include "commands.h"
+#include "arguments.h"
 #include "output.h"
 #include "read_options.h"
 #include "ringsum.h"
@@ -11,39 +11,40 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char usage_head[] =
-	"usage: ringsum verify [options] PATH...\n"
-	"\n"
-	"Proves that the tensors on disk are the tensors that the manifest promises. PATH\n"
-	"is a checkpoint's directory or its manifest file.\n"
-	"\n"
-	"  --json FILE|-          write the report as JSON to FILE as well, or to\n"
-	"                         standard output instead of the text\n"
-	"  -q, --quiet            say nothing where all is identical\n";
-
-static const char usage_tail[] =
-	"  -h, --help             show this text\n"
-	"\n"
-	"Exit status: 0 identical; 1 refused: something differs from the promise; 2 wrong\n"
-	"usage; 3 undecided: something could not be read and nothing was found different.\n"
-	"With several PATHs refused wins over undecided, and undecided over identical.\n"
-	"SIGINT and SIGTERM end the reading; what was proven until then is reported.\n";
-
 struct verify_arguments {
-	struct ringsum_options options;
-	const char *json; /* a file, "-", or NULL for no JSON */
+	struct ringsum_options options; /* first, for read_option_rows */
+	const char *json;		/* a file, "-", or NULL for no JSON */
 	int is_quiet;
-	int is_help;
 	char **paths;
 	int path_count;
 };
 
-static const struct option long_options[] = {
-	{ "json", required_argument, NULL, 'j' },
-	{ "quiet", no_argument, NULL, 'q' },
-	{ "help", no_argument, NULL, 'h' },
-	READ_OPTION_ROWS,
-	{ NULL, 0, NULL, 0 },
+_Static_assert(offsetof(struct verify_arguments, options) == 0, "read_option_rows go there");
+
+#define complain(...) command_complain(&command_verify, __VA_ARGS__)
+
+#define INTO(member) OPTION_INTO(struct verify_arguments, member)
+
+static const struct option_row rows[] = {
+	{ "json", 0, OPTION_FILE, "FILE|-",
+	  "write the report as JSON to FILE as well, or to standard output instead of the text",
+	  INTO(json) },
+	{ "quiet", 'q', OPTION_FLAG, NULL, "say nothing where all is identical", INTO(is_quiet) },
+	{ .name = NULL },
+};
+
+const struct command command_verify = {
+	.name = "verify",
+	.operands = "PATH...",
+	.summary = "is this checkpoint what was promised?",
+	.about = "Proves that the tensors on disk are the tensors that the manifest promises. PATH "
+		 "is a checkpoint's directory or its manifest file.",
+	.notes = "Exit status: 0 identical; 1 refused: something differs from the promise; 2 wrong "
+		 "usage; 3 undecided: something could not be read and nothing was found different. "
+		 "With several PATHs refused wins over undecided, and undecided over identical.\n"
+		 "SIGINT and SIGTERM end the reading; what was proven until then is reported.",
+	.run = cmd_verify,
+	.tables = { rows, read_option_rows },
 };
 
 /* Told before anything is read, as are options out of range, by the first PATH. */
@@ -51,63 +52,31 @@ static int check_arguments(const struct verify_arguments *arguments)
 {
 	int i;
 
-	if (arguments->path_count == 0) {
-		fprintf(stderr, "ringsum verify: PATH is missing; see ringsum verify --help\n");
-		return COMMAND_USAGE;
-	}
-	for (i = 0; i < arguments->path_count; i++) {
-		if (*arguments->paths[i])
-			continue;
-		fprintf(stderr, "ringsum verify: PATH %d of %d is empty; nothing was verified\n",
-			i + 1, arguments->path_count);
-		return COMMAND_USAGE;
-	}
-	if ((arguments->json && !*arguments->json) ||
-	    (arguments->options.manifest_path && !*arguments->options.manifest_path)) {
-		fprintf(stderr, "ringsum verify: %s needs the name of a file; it is empty\n",
-			arguments->json && !*arguments->json ? "--json" : "--manifest");
-		return COMMAND_USAGE;
-	}
+	if (arguments->path_count == 0)
+		return complain(COMMAND_USAGE, "PATH is missing; see ringsum verify --help");
+	for (i = 0; i < arguments->path_count; i++)
+		if (!*arguments->paths[i])
+			return complain(COMMAND_USAGE,
+					"PATH %d of %d is empty; nothing was verified", i + 1,
+					arguments->path_count);
 	if (arguments->path_count > 1 &&
-	    (arguments->options.manifest_path || arguments->options.manifest_sha256)) {
-		fprintf(stderr, "ringsum verify: %s speaks of one PATH, not of %d\n",
-			arguments->options.manifest_path ? "--manifest" : "--manifest-sha256",
-			arguments->path_count);
-		return COMMAND_USAGE;
-	}
-	return COMMAND_OK;
+	    (arguments->options.manifest_path || arguments->options.manifest_sha256))
+		return complain(COMMAND_USAGE, "%s speaks of one PATH, not of %d",
+				arguments->options.manifest_path ? "--manifest"
+								 : "--manifest-sha256",
+				arguments->path_count);
+	return ARGUMENTS_GOOD;
 }
 
 static int parse_arguments(int argc, char **argv, struct verify_arguments *arguments)
 {
-	int option;
+	struct operands operands;
+	int status = arguments_parse(&command_verify, argc, argv, arguments, &operands);
 
-	optind = 0; /* begin anew, whatever was parsed before */
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":hq", long_options, NULL)) != -1) {
-		switch (option) {
-		case 'j':
-			arguments->json = optarg;
-			break;
-		case 'q':
-			arguments->is_quiet = 1;
-			break;
-		case 'h':
-			arguments->is_help = 1;
-			return COMMAND_OK;
-		case ':':
-			fprintf(stderr, "ringsum verify: %s needs a value\n", argv[optind - 1]);
-			return COMMAND_USAGE;
-		case '?':
-			read_options_complain("verify", long_options, argv[optind - 1]);
-			return COMMAND_USAGE;
-		default:
-			if (read_options_take(&arguments->options, option, optarg, "verify") < 0)
-				return COMMAND_USAGE;
-		}
-	}
-	arguments->paths = argv + optind;
-	arguments->path_count = argc - optind;
+	if (status != ARGUMENTS_GOOD)
+		return status;
+	arguments->paths = operands.words;
+	arguments->path_count = operands.count;
 	return check_arguments(arguments);
 }
 
@@ -305,7 +274,7 @@ static int write_json(const struct verify_arguments *arguments, struct json_repo
 		append(&whole, reports->text ? reports->text : "");
 	}
 	if (reports->has_failed || whole.has_failed) {
-		fprintf(stderr, "ringsum verify: out of memory for the JSON report\n");
+		(void)complain(0, "out of memory for the JSON report");
 		result = RINGSUM_E_NOMEM;
 	} else {
 		result = output_write_all(arguments->json, whole.text, &err);
@@ -322,18 +291,10 @@ int cmd_verify(int argc, char **argv)
 	struct verify_arguments arguments = { .options = RINGSUM_OPTIONS_INIT };
 	struct json_reports reports = { 0 };
 	int status = parse_arguments(argc, argv, &arguments), i;
-	struct ringsum_error err = { 0 };
 
-	if (status != COMMAND_OK)
+	if (status != ARGUMENTS_GOOD)
 		return status;
-	if (arguments.is_help) {
-		if (output_write_all("-", usage_head, &err) == RINGSUM_OK &&
-		    output_write_all("-", read_options_help, &err) == RINGSUM_OK &&
-		    output_write_all("-", usage_tail, &err) == RINGSUM_OK)
-			return COMMAND_OK;
-		fprintf(stderr, "ringsum verify: %s\n", err.message);
-		return COMMAND_UNDECIDED;
-	}
+	status = COMMAND_OK;
 	catch_signals();
 	for (i = 0; i < arguments.path_count && !is_interrupted; i++) {
 		int one = verify_one(&arguments, arguments.paths[i], &reports);

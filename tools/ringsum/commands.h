@@ -15,4 +15,11 @@ int cmd_inspect(int argc, char **argv);
 int cmd_extract(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
 
+/* Each command's table of what it takes; see arguments.h. */
+struct command;
+extern const struct command command_verify;
+extern const struct command command_inspect;
+extern const struct command command_extract;
+extern const struct command command_bench;
+
 #endif

@@ -43,3 +43,18 @@ unsigned nearest_distance(const char *a, const char *b)
 	}
 	return band[b_length + NEAREST_MOST - a_length];
 }
+
+void nearest_consider(struct nearest *nearest, const char *word)
+{
+	size_t length = strlen(nearest->given);
+	unsigned most = length < 4 ? 1 : length < 9 ? 2 : NEAREST_MOST;
+	unsigned distance = nearest_distance(nearest->given, word);
+
+	/* Whoever writes "uring" means io_uring, though more is missing than may be wrong. */
+	if (distance > most && length > 2 && strstr(word, nearest->given))
+		distance = most = FAR;
+	if (nearest->word ? distance >= nearest->distance : distance > most)
+		return;
+	nearest->word = word;
+	nearest->distance = distance;
+}
