@@ -223,6 +223,20 @@ enum ringsum_severity {
 	RINGSUM_SEVERITY_NOTE,	    /* does not decide */
 };
 
+/* How bytes look that are not those promised, where that is cheap to know. */
+enum ringsum_looks {
+	RINGSUM_LOOKS_UNKNOWN = 0,
+	RINGSUM_LOOKS_ZERO,	    /* all of them are zero */
+	RINGSUM_LOOKS_ZERO_TAIL,    /* zero from looks_offset on, for 512 bytes or more */
+	RINGSUM_LOOKS_OTHER_TENSOR, /* they are those promised for looks_tensor */
+	RINGSUM_LOOKS_TRUNCATED,    /* the shard ends at looks_offset, within the tensor */
+	RINGSUM_LOOKS_ABSENT,	    /* the shard ends before the tensor begins */
+	RINGSUM_LOOKS_COUNT
+};
+
+/* "zero-tail" and so on, or NULL for a value out of range. Ownership: static. */
+const char *ringsum_looks_name(enum ringsum_looks looks);
+
 /* Ownership: everything belongs to the report. */
 struct ringsum_finding {
 	enum ringsum_finding_code code;
@@ -235,6 +249,10 @@ struct ringsum_finding {
 	const char *expected; /* or NULL */
 	const char *actual;   /* or NULL */
 	const char *message;  /* one line for a person; never NULL */
+
+	enum ringsum_looks looks_like; /* how the bytes look that are not as promised */
+	uint64_t looks_offset;	       /* in the file; of zero-tail and truncated, else 0 */
+	const char *looks_tensor;      /* of other-tensor, else NULL */
 };
 
 struct ringsum_totals {

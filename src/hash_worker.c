@@ -31,6 +31,7 @@ struct rsum_hash_crew {
 	unsigned company;      /* so many are worth beginning with */
 	unsigned narrow_width; /* lanes beside which a long one is not held up */
 	bool is_hashing_off;
+	struct rsum_damage_view *views;
 	pthread_t *threads;
 	unsigned thread_count;
 	/* Guarded by lock. */
@@ -160,6 +161,9 @@ static void finish_span(struct worker *worker, struct rsum_hash_lane *lane)
 
 	if (target)
 		memcpy(target, data, lane->span_bytes);
+	if (crew->views)
+		rsum_damage_see(&crew->views[range->id], lane->position - range->begin, data,
+				lane->span_bytes);
 	lane->position += lane->span_bytes;
 	worker->hashed_bytes += lane->span_bytes;
 	lane->has_span = false;
@@ -508,6 +512,7 @@ int rsum_hash_crew_start(const struct rsum_hash_setup *setup, struct rsum_hash_c
 	crew->company = (crew->width * 3 + 3) / 4;
 	crew->narrow_width = RSUM_MIN(rsum_digest_impl_narrow_width(setup->impl), crew->width);
 	crew->is_hashing_off = setup->is_hashing_off;
+	crew->views = setup->views;
 	pthread_mutex_init(&crew->lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);

@@ -11,6 +11,7 @@
 
 #include "base.h"
 #include "buffer_pool.h"
+#include "damage.h"
 #include "digest.h"
 #include "plan.h"
 
@@ -58,8 +59,9 @@ struct rsum_hash_setup {
 	const struct rsum_range *ranges;   /* the plan's */
 	struct rsum_range_result *results; /* by range id */
 	unsigned thread_count;
-	unsigned lane_count; /* lanes that can be open at the same time */
-	bool is_hashing_off; /* buffers only pass through, and no range is ever hashed */
+	unsigned lane_count;		/* lanes that can be open at the same time */
+	bool is_hashing_off;		/* buffers only pass through, and no range is ever hashed */
+	struct rsum_damage_view *views; /* by range id, to look at the bytes besides; or NULL */
 };
 
 /* Starts the threads. Returns 0, RINGSUM_E_NOMEM, or RINGSUM_E_IO where no thread starts. */

@@ -574,6 +574,7 @@ static int start_crew(struct pipeline *p, struct ringsum_error *err)
 		.results = p->results,
 		.thread_count = p->setup->threads,
 		.is_hashing_off = p->setup->is_hashing_off,
+		.views = p->setup->views,
 		.lane_count = p->lane_capacity,
 	};
 	int result = rsum_hash_crew_start(&setup, &p->crew);

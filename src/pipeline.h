@@ -41,6 +41,8 @@ struct rsum_pipeline_setup {
 	const struct rsum_digest_impl *impl;
 	/* To measure reading alone: every range ends with -ECANCELED, or with a read's error. */
 	bool is_hashing_off;
+	/* By range id, where it is asked how the bytes look that are hashed; or NULL. */
+	struct rsum_damage_view *views;
 	struct rsum_pipeline_files files;
 	/* Called at most 20 times a second with the bytes hashed; non-zero cancels. May be NULL. */
 	int (*progress)(void *arg, uint64_t bytes_done);

@@ -2,6 +2,7 @@
 /* Wants become a plan, the pipeline reads it, and every result is weighed. */
 #include "reading.h"
 
+#include "damage.h"
 #include "error.h"
 #include "pipeline.h"
 
@@ -30,6 +31,7 @@ struct pass {
 	struct shard_pass *shards;
 	struct rsum_range_result *results; /* by want */
 	struct rsum_range_result *second;  /* by want; NULL where nothing was read twice */
+	struct rsum_damage_view *views;	   /* by want, of the second reading; or NULL */
 	bool is_second;
 	bool is_canceled;
 	uint64_t bytes_total;
@@ -178,6 +180,7 @@ static int read_wants(struct pass *pass, const bool *is_wanted, struct rsum_rang
 		.threads = options->given.threads,
 		.impl = options->digest_impl,
 		.is_hashing_off = pass->reading->is_hashing_off,
+		.views = pass->views,
 		.files = { .arg = pass, .open = open_shard, .close = close_shard },
 		.progress = options->given.progress ? on_progress : NULL,
 		.progress_arg = pass,
@@ -258,6 +261,27 @@ static void count_outcome(struct pass *pass, const struct rsum_pipeline_outcome 
 	totals->elapsed_seconds += (double)outcome->elapsed_ns / 1e9;
 }
 
+/* Whose bytes those are that were read twice. Where memory is short nobody knows. */
+static void find_owners(struct pass *pass)
+{
+	struct rsum_damage_digest *digests;
+	size_t count = pass->reading->want_count, digest_count = 0, i;
+
+	digests = calloc(count, sizeof(*digests));
+	if (!digests || !pass->views) {
+		free(digests);
+		return;
+	}
+	for (i = 0; i < count; i++)
+		if (pass->second[i].is_hashed)
+			digests[digest_count++] = (struct rsum_damage_digest){
+				.digest = pass->second[i].digest,
+				.view = &pass->views[i],
+			};
+	rsum_damage_find_owners(&pass->checkpoint->manifest, digests, digest_count);
+	free(digests);
+}
+
 /* Every difference is read once more through fresh requests. */
 static int read_differences_again(struct pass *pass, struct ringsum_error *err)
 {
@@ -280,9 +304,11 @@ static int read_differences_again(struct pass *pass, struct ringsum_error *err)
 		result = RINGSUM_E_NOMEM;
 		goto out;
 	}
+	pass->views = calloc(count, sizeof(*pass->views)); /* without them it only says less */
 	pass->is_second = true;
 	result = read_wants(pass, is_wanted, pass->second, &outcome, err);
 	count_outcome(pass, &outcome);
+	find_owners(pass);
 	/* A promise of no bytes cannot be misread: its first digest is as good as a second. */
 	for (i = 0; i < count; i++)
 		if (is_wanted[i] && tensor_of(pass, i)->size_bytes == 0)
@@ -381,6 +407,34 @@ static enum rsum_promise_status weigh_changed(struct pass *pass, size_t want)
 	return RSUM_PROMISE_UNDECIDED;
 }
 
+/* Two readings alike, and not what was promised. */
+static void add_corruption(struct pass *pass, size_t want, const char *expected, const char *actual)
+{
+	const struct ringsum_tensor *tensor = tensor_of(pass, want);
+	char looks[RSUM_DAMAGE_TEXT_BYTES], message[RSUM_DAMAGE_TEXT_BYTES + 128];
+	struct ringsum_finding finding = {
+		.code = RINGSUM_FINDING_DIGEST_MISMATCH,
+		.tensor = tensor->name,
+		.file = tensor->shard,
+		.has_range = 1,
+		.begin = tensor->begin,
+		.end = tensor->end,
+		.expected = expected,
+		.actual = actual,
+		.message = message,
+	};
+
+	rsum_damage_judge(pass->views ? &pass->views[want] : NULL, tensor, &finding);
+	snprintf(message, sizeof(message),
+		 "the bytes on disk are not the bytes promised, in two readings alike%s; fetch "
+		 "this range again",
+		 rsum_damage_describe(&finding, looks, sizeof(looks)));
+	if (tensor->size_bytes == 0)
+		finding.message = "the tensor is empty, and the promise is not the digest of no "
+				  "bytes; get the manifest that belongs to this delivery";
+	rsum_report_add(pass->reading->report, &finding);
+}
+
 /* The first reading differed from the promise: what does the second say? */
 static enum rsum_promise_status weigh_difference(struct pass *pass, size_t want)
 {
@@ -408,14 +462,7 @@ static enum rsum_promise_status weigh_difference(struct pass *pass, size_t want)
 		return RSUM_PROMISE_UNDECIDED;
 	}
 	if (digest_is(second, pass->results[want].digest)) {
-		add_finding(
-			report, RINGSUM_FINDING_DIGEST_MISMATCH, RINGSUM_SEVERITY_REFUSE, tensor,
-			expected, actual,
-			tensor->size_bytes
-				? "the bytes on disk are not the bytes promised, in two readings "
-				  "alike; fetch this range again"
-				: "the tensor is empty, and the promise is not the digest of no "
-				  "bytes; get the manifest that belongs to this delivery");
+		add_corruption(pass, want, expected, actual);
 		return RSUM_PROMISE_REFUSED;
 	}
 	if (!digest_is(second, tensor->digest_sha256)) {
@@ -598,5 +645,6 @@ int rsum_reading_run(struct rsum_reading *reading, struct ringsum_error *err)
 	free(pass.shards);
 	free(pass.results);
 	free(pass.second);
+	free(pass.views);
 	return result;
 }

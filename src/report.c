@@ -138,6 +138,7 @@ static bool keep_finding(struct ringsum_report *report, const struct ringsum_fin
 	    !keep_text(report, &copy.file, draft->file) ||
 	    !keep_text(report, &copy.expected, draft->expected) ||
 	    !keep_text(report, &copy.actual, draft->actual) ||
+	    !keep_text(report, &copy.looks_tensor, draft->looks_tensor) ||
 	    !keep_text(report, &copy.message, message))
 		return false;
 	report->findings[report->finding_count++] = copy;

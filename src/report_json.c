@@ -145,6 +145,23 @@ static void append_rate(struct rsum_text *text, const struct ringsum_report *rep
 
 /* ---- findings ---------------------------------------------------------------------------- */
 
+static void append_looks(struct rsum_text *text, const struct ringsum_finding *finding)
+{
+	struct rsum_json_object object;
+
+	rsum_text_printf(text, ",\"looks_like\":");
+	if (finding->looks_like == RINGSUM_LOOKS_UNKNOWN) {
+		rsum_text_printf(text, "null}");
+		return;
+	}
+	object = rsum_json_object_new();
+	rsum_json_put_text(&object, "kind", ringsum_looks_name(finding->looks_like));
+	put_known(&object, "offset", finding->looks_offset);
+	rsum_json_put_text(&object, "tensor", finding->looks_tensor);
+	rsum_json_append(text, &object);
+	rsum_text_append(text, "}", 1);
+}
+
 static void append_finding(struct rsum_text *text, const struct ringsum_finding *finding)
 {
 	static const char *const words[] = {
@@ -166,7 +183,8 @@ static void append_finding(struct rsum_text *text, const struct ringsum_finding 
 	rsum_json_put_text(&object, "expected", finding->expected);
 	rsum_json_put_text(&object, "actual", finding->actual);
 	rsum_json_put_text(&object, "message", finding->message);
-	rsum_json_append(text, &object);
+	rsum_json_append_without_end(text, &object);
+	append_looks(text, finding);
 }
 
 /* A member that lists the notes, or the findings that are none; each on a line of its own. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The shards of a checkpoint against its promises: paths, headers, tensors nobody promised. */
 #include "checkpoint.h"
+#include "damage.h"
 #include "rsum_limits.h"
 #include "safetensors.h"
 
@@ -205,6 +206,7 @@ static void report_cut_off(struct shard_check *check, const struct ringsum_tenso
 		 "the last %llu of its %llu bytes are not in the file; fetch the range again",
 		 (unsigned long long)RSUM_MIN(missing, tensor->size_bytes),
 		 (unsigned long long)tensor->size_bytes);
+	rsum_damage_judge_cut(tensor, check->shard->identity.size_bytes, &finding);
 	rsum_report_add(check->checkpoint->report, &finding);
 }
 
