@@ -459,7 +459,8 @@ struct ringsum_exl3 {
  * (rules E1 and E2) and that the marker mul1, read and proven now, is that of the codebook (E3).
  * The other parts' bytes are proven when they are loaded.
  * Returns: RINGSUM_E_NOTFOUND: a part is not promised. RINGSUM_E_REFUSED: a rule is broken, or
- * the marker is not what was promised. RINGSUM_E_UNDECIDED: the marker could not be read.
+ * the marker is not what was promised. RINGSUM_E_UNDECIDED: the marker could not be read, or shard,
+ * manifest or config were changed since the checkpoint was opened.
  * Threads: any. Blocking: one small read.
  */
 RINGSUM_MUST_CHECK int ringsum_checkpoint_exl3(struct ringsum_checkpoint *checkpoint,

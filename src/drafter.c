@@ -135,6 +135,21 @@ static int verify_marker(const struct ringsum_checkpoint *checkpoint, uint32_t p
 	return RINGSUM_OK;
 }
 
+/* What told which bytes to expect must still be what it was. */
+static int check_documents(const struct ringsum_checkpoint *checkpoint,
+			   struct ringsum_report *report, struct ringsum_error *err)
+{
+	const struct ringsum_finding *last;
+
+	if (rsum_documents_are_unchanged(checkpoint, report))
+		return RINGSUM_OK;
+	if (report->finding_count == 0)
+		return rsum_error_set(err, RINGSUM_E_UNDECIDED,
+				      "the manifest or the config was changed meanwhile");
+	last = &report->findings[report->finding_count - 1];
+	return rsum_error_set(err, RINGSUM_E_UNDECIDED, "%.100s: %s", last->file, last->message);
+}
+
 RSUM_PUBLIC int ringsum_checkpoint_exl3(struct ringsum_checkpoint *checkpoint, const char *prefix,
 					struct ringsum_exl3 *out, struct ringsum_error *err)
 {
@@ -163,6 +178,8 @@ RSUM_PUBLIC int ringsum_checkpoint_exl3(struct ringsum_checkpoint *checkpoint, c
 		goto out;
 	}
 	result = verify_marker(checkpoint, found[RSUM_EXL3_MUL1], report, err);
+	if (result == RINGSUM_OK)
+		result = check_documents(checkpoint, report, err);
 	if (result != RINGSUM_OK)
 		goto out;
 	promises = checkpoint->manifest.promises;

@@ -287,6 +287,16 @@ static void test_exl3_of_a_shard_that_changed(void **state)
 /* So many readings of a marker, the first of them, come back with a bit changed, each another. */
 static unsigned readings_to_spoil;
 
+/* A file that is touched while a marker is read, or NULL. */
+static const char *touched_while_reading;
+
+static void touch(const char *path)
+{
+	static const struct timespec times[2] = { { .tv_sec = 1 }, { .tv_sec = 1 } };
+
+	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
 ssize_t __real_pread64(int fd, void *buffer, size_t count, off_t offset);
 ssize_t __wrap_pread64(int fd, void *buffer, size_t count, off_t offset);
 
@@ -296,6 +306,8 @@ ssize_t __wrap_pread64(int fd, void *buffer, size_t count, off_t offset)
 
 	if (count == 4 && got == 4 && readings_to_spoil > 0)
 		*(uint8_t *)buffer ^= (uint8_t)(1u << --readings_to_spoil);
+	if (count == 4 && touched_while_reading)
+		touch(touched_while_reading);
 	return got;
 }
 
@@ -311,6 +323,48 @@ static void test_exl3_on_unstable_storage(void **state)
 	expect_exl3(checkpoint, LINEAR, RINGSUM_E_UNDECIDED);
 	assert_int_equal(readings_to_spoil, 0);
 	expect_exl3(checkpoint, LINEAR, RINGSUM_OK);
+	ringsum_checkpoint_close(checkpoint);
+}
+
+/* Who else changes manifest, config or plan may have changed what the marker was compared with. */
+static void test_exl3_of_documents_that_change(void **state)
+{
+	static const char *const documents[] = { "TENSORS.json", "config.json",
+						 "exl3_moe_plan.json" };
+	static const char *const readings[] = { "before", "while" };
+	struct ringsum_checkpoint *checkpoint;
+	size_t i, when;
+
+	(void)state;
+	for (i = 0; i < 3; i++) {
+		for (when = 0; when < 2; when++) {
+			struct ringsum_exl3 linear = { 0 };
+			struct ringsum_error err = { 0 };
+
+			drafter_write(&drafter);
+			checkpoint = open_with(RINGSUM_PROFILE_AUTO);
+			expect_exl3(checkpoint, LINEAR, RINGSUM_OK);
+			if (when == 0)
+				touch(drafter_path(&drafter, documents[i]));
+			else
+				touched_while_reading = drafter_path(&drafter, documents[i]);
+			if (ringsum_checkpoint_exl3(checkpoint, LINEAR, &linear, &err) !=
+			    RINGSUM_E_UNDECIDED)
+				fail_msg("%s touched %s the marker was read: %s", documents[i],
+					 readings[when], err.message);
+			touched_while_reading = NULL;
+			assert_non_null(strstr(err.message, documents[i]));
+			assert_null(linear.mul1);
+			ringsum_checkpoint_close(checkpoint);
+		}
+	}
+	/* Without the profile the config is nobody's business. */
+	drafter_write(&drafter);
+	checkpoint = open_with(RINGSUM_PROFILE_NONE);
+	touch(drafter_path(&drafter, "config.json"));
+	expect_exl3(checkpoint, LINEAR, RINGSUM_OK);
+	touch(drafter_path(&drafter, "TENSORS.json"));
+	expect_exl3(checkpoint, LINEAR, RINGSUM_E_UNDECIDED);
 	ringsum_checkpoint_close(checkpoint);
 }
 
@@ -448,6 +502,7 @@ int main(void)
 		TEST(test_exl3_with_a_marker_of_another_codebook),
 		TEST(test_exl3_of_a_shard_that_changed),
 		TEST(test_exl3_on_unstable_storage),
+		TEST(test_exl3_of_documents_that_change),
 		TEST(test_drafter_shape),
 		TEST(test_drafter_shape_of_another_size),
 		TEST(test_no_drafter_without_the_profile),
