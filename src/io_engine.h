@@ -52,7 +52,10 @@ struct rsum_io_engine_ops {
 	 */
 	int (*reap)(struct rsum_io_engine *engine, struct rsum_io_request **done, unsigned count,
 		    unsigned timeout_ms);
-	/* Frees everything. No request is in flight. */
+	/*
+	 * Frees everything. Requests are in flight only where the engine is broken; then it waits
+	 * until none of them can write to memory any more. They are not reaped.
+	 */
 	void (*stop)(struct rsum_io_engine *engine);
 };
 

@@ -5,7 +5,9 @@
 #include "rsum_limits.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <liburing.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -29,6 +31,7 @@ struct rsum_io_engine {
 	struct rsum_buffer_pool *pool;
 	bool has_buffers; /* the pool is registered */
 	bool has_files;	  /* file slots are registered */
+	int end_fd;	  /* a pipe to read from; only the ring holds its other end */
 	int broken;	  /* a negative errno after which nothing is submitted any more */
 	unsigned in_flight;
 	/* What the system did not take, to be reaped with `broken`. */
@@ -91,23 +94,46 @@ static int setup_ring(struct rsum_io_engine *engine, unsigned depth, char *why, 
 	return 0;
 }
 
-/* Both are a gain, not a need: reads work without them. */
-static void register_all(struct rsum_io_engine *engine, const struct rsum_io_setup *setup)
+/* A gain, not a need: reads work without it. */
+static void register_buffers(struct rsum_io_engine *engine)
 {
+	const struct rsum_buffer_pool *pool = engine->pool;
 	struct iovec pieces[REGISTERED_PIECES_MAX];
 	size_t begin = 0;
 	unsigned count = 0;
 
-	while (begin < setup->pool->mapped_bytes && count < REGISTERED_PIECES_MAX) {
-		pieces[count].iov_base = setup->pool->memory + begin;
+	while (begin < pool->mapped_bytes && count < REGISTERED_PIECES_MAX) {
+		pieces[count].iov_base = pool->memory + begin;
 		pieces[count].iov_len =
-			RSUM_MIN(setup->pool->mapped_bytes - begin, REGISTERED_PIECE_BYTES);
+			RSUM_MIN(pool->mapped_bytes - begin, REGISTERED_PIECE_BYTES);
 		begin += pieces[count++].iov_len;
 	}
-	engine->has_buffers = begin == setup->pool->mapped_bytes &&
+	engine->has_buffers = begin == pool->mapped_bytes &&
 			      io_uring_register_buffers(&engine->ring, pieces, count) == 0;
-	engine->has_files =
-		io_uring_register_files_sparse(&engine->ring, setup->file_slot_count) == 0;
+}
+
+/*
+ * Slots for files are a gain as well, but the ring has to hold one file in any case: a ring that
+ * is closed is freed only when none of its reads can write to memory any more, and lets go of its
+ * files then. So the end of a pipe that nobody else holds tells when that is, however broken the
+ * ring may be (await_end).
+ */
+static int register_files(struct rsum_io_engine *engine, unsigned slot_count)
+{
+	int ends[2], result;
+
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		return -errno;
+	engine->end_fd = ends[0];
+	if (io_uring_register_files_sparse(&engine->ring, slot_count + 1) == 0) {
+		engine->has_files = true;
+		result = io_uring_register_files_update(&engine->ring, slot_count, &ends[1], 1);
+		result = result < 0 ? result : result == 1 ? 0 : -EIO;
+	} else {
+		result = io_uring_register_files(&engine->ring, &ends[1], 1);
+	}
+	close(ends[1]);
+	return result;
 }
 
 static void uring_set_file(struct rsum_io_engine *engine, uint32_t file_slot, int fd)
@@ -294,11 +320,27 @@ out:
 	return result;
 }
 
+/*
+ * Waits until the kernel has freed the ring, which was closed. Reads from a disk cannot be
+ * cancelled, and closing the ring waits for nothing: without this they would land in memory that
+ * its owner, told that they failed, has begun to use for something else.
+ */
+static void await_end(const struct rsum_io_engine *engine)
+{
+	struct pollfd end = { .fd = engine->end_fd };
+
+	while (poll(&end, 1, -1) <= 0)
+		sleep_ns(SETUP_RETRY_NS);
+}
+
 static void uring_stop(struct rsum_io_engine *engine)
 {
-	/* A broken ring may still owe completions; closing it ends them. */
 	RSUM_ASSERT(engine->broken || engine->in_flight == 0);
 	io_uring_queue_exit(&engine->ring);
+	if (engine->in_flight > 0)
+		await_end(engine);
+	if (engine->end_fd >= 0)
+		close(engine->end_fd);
 	free(engine);
 }
 
@@ -314,13 +356,19 @@ static int uring_start(const struct rsum_io_setup *setup, struct rsum_io_engine 
 		return -ENOMEM;
 	}
 	engine->pool = setup->pool;
+	engine->end_fd = -1;
 	result = setup_ring(engine, setup->depth, why, why_bytes);
 	if (result < 0) {
 		free(engine);
 		return result;
 	}
-	register_all(engine, setup);
-	result = probe(engine, why, why_bytes);
+	register_buffers(engine);
+	result = register_files(engine, setup->file_slot_count);
+	if (result < 0)
+		snprintf(why, why_bytes, "io_uring would not register a file: %s",
+			 strerror(-result));
+	else
+		result = probe(engine, why, why_bytes);
 	if (result < 0) {
 		engine->broken = result;
 		uring_stop(engine);

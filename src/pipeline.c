@@ -468,7 +468,7 @@ static void report_progress(struct pipeline *p, bool is_last)
 }
 
 /*
- * The engine lost count of its reads. It is stopped, which ends them, and what they would have
+ * The engine lost count of its reads. It is stopped, which waits for their end, and what they
  * brought counts as unread.
  */
 static void give_up_on_engine(struct pipeline *p)
