@@ -160,6 +160,16 @@ struct ringsum_options {
 	int strict;			 /* non-zero: what nobody promised is a finding */
 	ringsum_progress_fn progress;	 /* default: none */
 	void *progress_arg;		 /* handed to `progress` */
+	/*
+	 * Bytes of shards read in a second, 64 KiB to 1 TiB, spread evenly; default: no limit. Reads
+	 * become smaller than chunk_bytes where that is much. Headers and documents do not count.
+	 */
+	uint64_t bytes_per_second_max;
+	/*
+	 * Non-zero: reads are of the idle class of I/O priority, and ringsum's own threads at nice
+	 * 19. The thread that calls stays as it is.
+	 */
+	int idle;
 };
 
 #ifdef __cplusplus

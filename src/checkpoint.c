@@ -4,6 +4,7 @@
 
 #include "error.h"
 #include "rsum_limits.h"
+#include "uncached.h"
 
 #include <errno.h>
 #include <string.h>
@@ -93,12 +94,14 @@ static void refuse_file(struct ringsum_report *report, enum ringsum_finding_code
  * Reads a whole document. Returns 0 with *text_out, which is NULL where the file is at fault (the
  * report says why), or RINGSUM_E_NOMEM.
  */
-static int read_document(struct ringsum_report *report, int fd, const char *name,
+static int read_document(struct ringsum_checkpoint *checkpoint, int fd, const char *name,
 			 uint64_t limit_bytes, enum ringsum_finding_code invalid_code,
 			 char **text_out, size_t *size_bytes_out)
 {
+	struct ringsum_report *report = checkpoint->report;
 	char message[160];
-	int result = rsum_file_read_all(fd, limit_bytes, text_out, size_bytes_out);
+	int result = rsum_uncached_read_all(fd, rsum_options_pass_cache(&checkpoint->options),
+					    limit_bytes, text_out, size_bytes_out);
 
 	if (result == -ENOMEM)
 		return RINGSUM_E_NOMEM;
@@ -231,7 +234,7 @@ static int read_manifest(struct ringsum_checkpoint *checkpoint, const struct loc
 	}
 	rsum_report_set_text(report, &report->facts.manifest_path, name);
 	report->facts.manifest_kind = MANIFEST_FILE;
-	result = read_document(report, fd, name, RSUM_LIMIT_MANIFEST_BYTES,
+	result = read_document(checkpoint, fd, name, RSUM_LIMIT_MANIFEST_BYTES,
 			       RINGSUM_FINDING_MANIFEST_INVALID, &text, &size_bytes);
 	close(fd);
 	if (result != RINGSUM_OK || !text)
@@ -277,7 +280,7 @@ static int read_profile_file(struct ringsum_checkpoint *checkpoint, const char *
 		rsum_report_add_refusal(checkpoint->report, &refusal, NULL, name);
 		return RINGSUM_OK;
 	}
-	result = read_document(checkpoint->report, fd, name, RSUM_LIMIT_CONFIG_BYTES, invalid_code,
+	result = read_document(checkpoint, fd, name, RSUM_LIMIT_CONFIG_BYTES, invalid_code,
 			       text_out, size_bytes_out);
 	close(fd);
 	if (result == RINGSUM_OK && *text_out)

@@ -159,7 +159,8 @@ int rsum_file_read_at(int fd, uint64_t offset, void *buffer, size_t size_bytes)
 	return 0;
 }
 
-int rsum_file_read_all(int fd, uint64_t limit_bytes, char **text_out, size_t *size_bytes_out)
+int rsum_file_read_all_by(rsum_file_read_fn read_at, int fd, uint64_t limit_bytes, char **text_out,
+			  size_t *size_bytes_out)
 {
 	struct rsum_file_identity before, after;
 	char *text = NULL;
@@ -179,7 +180,7 @@ int rsum_file_read_all(int fd, uint64_t limit_bytes, char **text_out, size_t *si
 	text = malloc(size_bytes + 1);
 	if (!text)
 		return -ENOMEM;
-	result = rsum_file_read_at(fd, 0, text, size_bytes);
+	result = read_at(fd, 0, text, size_bytes);
 	if (!result) {
 		/* A file that grew would be taken for its beginning. */
 		result = rsum_file_read_at(fd, size_bytes, &beyond, 1);
@@ -199,6 +200,11 @@ int rsum_file_read_all(int fd, uint64_t limit_bytes, char **text_out, size_t *si
 	*text_out = text;
 	*size_bytes_out = size_bytes;
 	return 0;
+}
+
+int rsum_file_read_all(int fd, uint64_t limit_bytes, char **text_out, size_t *size_bytes_out)
+{
+	return rsum_file_read_all_by(rsum_file_read_at, fd, limit_bytes, text_out, size_bytes_out);
 }
 
 /* ---- listing ------------------------------------------------------------------------------ */

@@ -4,6 +4,7 @@
 #include "error.h"
 #include "exl3.h"
 #include "reading.h"
+#include "uncached.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -59,11 +60,11 @@ struct marker {
 	uint8_t digest[RSUM_SHA256_BYTES];
 };
 
-static int read_marker(int fd, const struct ringsum_tensor *tensor, struct marker *out,
-		       struct ringsum_error *err)
+static int read_marker(int fd, bool is_uncached, const struct ringsum_tensor *tensor,
+		       struct marker *out, struct ringsum_error *err)
 {
 	size_t size_bytes = (size_t)tensor->size_bytes;
-	int result = rsum_file_read_at(fd, tensor->begin, out->bytes, size_bytes);
+	int result = rsum_uncached_read_at(fd, is_uncached, tensor->begin, out->bytes, size_bytes);
 
 	if (result < 0)
 		return rsum_error_set_errno(err, RINGSUM_E_UNDECIDED, -result,
@@ -80,17 +81,18 @@ static bool is_as_promised(const struct marker *marker, const struct ringsum_ten
 }
 
 /* Reads what differs from the promise a second time, as every range is: storage may err. */
-static int prove_marker(int fd, const struct ringsum_tensor *tensor, struct marker *out,
-			struct ringsum_error *err)
+static int prove_marker(int fd, bool is_uncached, const struct ringsum_tensor *tensor,
+			struct marker *out, struct ringsum_error *err)
 {
 	struct marker first;
-	int result = read_marker(fd, tensor, out, err);
+	int result = read_marker(fd, is_uncached, tensor, out, err);
 
 	if (result != RINGSUM_OK || is_as_promised(out, tensor))
 		return result;
 	first = *out;
-	(void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-	result = read_marker(fd, tensor, out, err);
+	if (!is_uncached)
+		(void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+	result = read_marker(fd, is_uncached, tensor, out, err);
 	if (result != RINGSUM_OK || is_as_promised(out, tensor))
 		return result;
 	if (memcmp(first.digest, out->digest, sizeof(first.digest)) != 0)
@@ -119,7 +121,8 @@ static int verify_marker(const struct ringsum_checkpoint *checkpoint, uint32_t p
 	result = open_same_shard(checkpoint, promise->file_index, &fd, err);
 	if (result != RINGSUM_OK)
 		return result;
-	result = prove_marker(fd, tensor, &marker, err);
+	result = prove_marker(fd, rsum_options_pass_cache(&checkpoint->options), tensor, &marker,
+			      err);
 	if (rsum_file_identify(fd, &identity) < 0 ||
 	    !rsum_file_identity_equal(&identity, &shard->identity))
 		result = rsum_error_set(err, RINGSUM_E_UNDECIDED,

@@ -2,6 +2,7 @@
 /* The hashing threads: hand-off, order within a lane, company for lone streams. */
 #include "hash_worker.h"
 
+#include "neighbour.h"
 #include "ringsum.h"
 
 #include <errno.h>
@@ -32,6 +33,7 @@ struct rsum_hash_crew {
 	unsigned narrow_width; /* lanes beside which a long one is not held up */
 	bool is_hashing_off;
 	struct rsum_damage_view *views;
+	bool is_idle;
 	pthread_t *threads;
 	unsigned thread_count;
 	/* Guarded by lock. */
@@ -351,6 +353,8 @@ static void *work(void *crew_ptr)
 	struct rsum_hash_crew *crew = crew_ptr;
 	struct worker worker = { .crew = crew };
 
+	if (crew->is_idle)
+		rsum_thread_make_idle();
 	pthread_mutex_lock(&crew->lock);
 	for (;;) {
 		renew_lanes(&worker);
@@ -513,6 +517,7 @@ int rsum_hash_crew_start(const struct rsum_hash_setup *setup, struct rsum_hash_c
 	crew->narrow_width = RSUM_MIN(rsum_digest_impl_narrow_width(setup->impl), crew->width);
 	crew->is_hashing_off = setup->is_hashing_off;
 	crew->views = setup->views;
+	crew->is_idle = setup->is_idle;
 	pthread_mutex_init(&crew->lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);

@@ -61,6 +61,7 @@ struct rsum_hash_setup {
 	unsigned thread_count;
 	unsigned lane_count;		/* lanes that can be open at the same time */
 	bool is_hashing_off;		/* buffers only pass through, and no range is ever hashed */
+	bool is_idle;			/* the threads make way for everyone else's */
 	struct rsum_damage_view *views; /* by range id, to look at the bytes besides; or NULL */
 };
 

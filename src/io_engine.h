@@ -25,6 +25,7 @@ struct rsum_io_setup {
 	struct rsum_buffer_pool *pool; /* registered where the engine can */
 	unsigned depth;		       /* most requests in flight; at most RSUM_LIMIT_DEPTH */
 	unsigned file_slot_count;
+	bool is_idle; /* reads make way for everyone else's */
 };
 
 struct rsum_io_engine;

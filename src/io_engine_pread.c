@@ -2,6 +2,7 @@
 /* The fallback: threads that pread. Order of completion is as arbitrary as with io_uring. */
 #include "io_engine.h"
 
+#include "neighbour.h"
 #include "rsum_limits.h"
 
 #include <errno.h>
@@ -17,6 +18,7 @@ struct rsum_io_engine {
 	/* Fixed after start. */
 	pthread_t readers[RSUM_LIMIT_READERS];
 	unsigned reader_count;
+	bool is_idle;
 	/* Guarded by lock. */
 	pthread_mutex_t lock;
 	pthread_cond_t submitted, completed;
@@ -51,6 +53,8 @@ static void *read_requests(void *engine_ptr)
 	struct rsum_io_engine *engine = engine_ptr;
 	struct rsum_io_request *request;
 
+	if (engine->is_idle)
+		rsum_thread_make_idle();
 	pthread_mutex_lock(&engine->lock);
 	for (;;) {
 		request = queue_pop(&engine->waiting);
@@ -102,6 +106,7 @@ static int pread_start(const struct rsum_io_setup *setup, struct rsum_io_engine 
 		snprintf(why, why_bytes, "no memory for the reader threads");
 		return -ENOMEM;
 	}
+	engine->is_idle = setup->is_idle;
 	pthread_mutex_init(&engine->lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);

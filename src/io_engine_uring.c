@@ -2,6 +2,7 @@
 /* Reads through io_uring. The only user of liburing. */
 #include "io_engine.h"
 
+#include "neighbour.h"
 #include "rsum_limits.h"
 
 #include <errno.h>
@@ -29,10 +30,11 @@
 struct rsum_io_engine {
 	struct io_uring ring;
 	struct rsum_buffer_pool *pool;
-	bool has_buffers; /* the pool is registered */
-	bool has_files;	  /* file slots are registered */
-	int end_fd;	  /* a pipe to read from; only the ring holds its other end */
-	int broken;	  /* a negative errno after which nothing is submitted any more */
+	bool has_buffers;	    /* the pool is registered */
+	bool has_files;		    /* file slots are registered */
+	int end_fd;		    /* a pipe to read from; only the ring holds its other end */
+	int broken;		    /* a negative errno after which nothing is submitted any more */
+	unsigned short io_priority; /* of every read; 0: that of the thread */
 	unsigned in_flight;
 	/* What the system did not take, to be reaped with `broken`. */
 	struct rsum_io_request *refused;
@@ -174,6 +176,7 @@ static void prepare_read(const struct rsum_io_engine *engine, struct io_uring_sq
 		io_uring_prep_read(sqe, fd, buffer->data, buffer->length, buffer->offset);
 	if (engine->has_files)
 		sqe->flags |= IOSQE_FIXED_FILE;
+	sqe->ioprio = engine->io_priority;
 	io_uring_sqe_set_data(sqe, request);
 }
 
@@ -357,6 +360,8 @@ static int uring_start(const struct rsum_io_setup *setup, struct rsum_io_engine 
 	}
 	engine->pool = setup->pool;
 	engine->end_fd = -1;
+	if (setup->is_idle)
+		engine->io_priority = (unsigned short)rsum_idle_io_priority();
 	result = setup_ring(engine, setup->depth, why, why_bytes);
 	if (result < 0) {
 		free(engine);

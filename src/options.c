@@ -3,6 +3,7 @@
 #include "options.h"
 
 #include "error.h"
+#include "rate.h"
 #include "rsum_limits.h"
 
 #include <stdalign.h>
@@ -101,6 +102,11 @@ static int check_sizes(struct rsum_options *options, struct ringsum_error *err)
 	    (result = check_range("the memory for buffers (--memory)", given->memory_bytes, 1,
 				  RSUM_LIMIT_MEMORY_BYTES, err)))
 		return result;
+	if (given->bytes_per_second_max &&
+	    (result = check_range("the limit on the rate (--limit-rate)",
+				  given->bytes_per_second_max, RSUM_LIMIT_RATE_BYTES_MIN,
+				  RSUM_LIMIT_RATE_BYTES_MAX, err)))
+		return result;
 	if (given->memory_bytes < given->chunk_bytes)
 		return rsum_error_set(err, RINGSUM_E_INVALID,
 				      "memory for buffers is %llu bytes, less than one chunk (%u); "
@@ -110,6 +116,8 @@ static int check_sizes(struct rsum_options *options, struct ringsum_error *err)
 		return rsum_error_set(err, RINGSUM_E_INVALID,
 				      "the chunk size (--chunk) is %u; expected a multiple of %u",
 				      given->chunk_bytes, CHUNK_MULTIPLE);
+	given->chunk_bytes = rsum_rate_chunk_bytes(given->bytes_per_second_max,
+						   RSUM_CHUNK_BYTES_MIN, given->chunk_bytes);
 	return RINGSUM_OK;
 }
 

@@ -21,6 +21,12 @@ struct rsum_options {
 RSUM_MUST_CHECK int rsum_options_resolve(const struct ringsum_options *options,
 					 struct rsum_options *out, struct ringsum_error *err);
 
+/* Whether the page cache is to be left alone where a file allows it. */
+static inline bool rsum_options_pass_cache(const struct rsum_options *options)
+{
+	return options->given.direct != RINGSUM_DIRECT_OFF;
+}
+
 void rsum_options_deinit(struct rsum_options *options);
 
 #endif

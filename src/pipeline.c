@@ -4,6 +4,7 @@
 
 #include "error.h"
 #include "io_engine.h"
+#include "rate.h"
 #include "rsum_limits.h"
 
 #include <errno.h>
@@ -70,7 +71,9 @@ struct pipeline {
 	unsigned ready_count;
 	struct rsum_io_request **batch;
 	bool is_pressed;
-	int broken; /* a negative errno of the engine */
+	struct rsum_rate rate;
+	bool is_throttled; /* a read could start now but for the rate */
+	int broken;	   /* a negative errno of the engine */
 	bool is_canceled;
 	uint64_t bytes_done;
 	uint64_t next_progress_ns;
@@ -297,22 +300,43 @@ static void submit(struct pipeline *p, struct rsum_io_request **requests, unsign
 		p->broken = result;
 }
 
+/* Whether the next read has to wait for its turn by the rate. */
+static bool must_wait(struct pipeline *p)
+{
+	p->is_throttled = p->rate.bytes_per_second && rsum_rate_wait_ns(&p->rate, now_ns()) > 0;
+	return p->is_throttled;
+}
+
+/* What to wait at most for anything: no longer than until the next read may start. */
+static unsigned wait_ms(const struct pipeline *p)
+{
+	uint64_t wait_ns;
+
+	if (!p->is_throttled)
+		return WAIT_MS;
+	wait_ns = rsum_rate_wait_ns(&p->rate, now_ns());
+	return (unsigned)RSUM_MAX(RSUM_MIN((wait_ns + 999999) / 1000000, WAIT_MS), 1);
+}
+
 /* Returns whether more could have been submitted. */
 static bool submit_reads(struct pipeline *p)
 {
 	struct active_lane *lane = NULL;
 	unsigned count = 0;
 
+	p->is_throttled = false;
 	if (p->broken || p->is_canceled)
 		return false;
 	while (p->in_flight + count < p->depth && p->pool.free_count > 0 &&
 	       (lane = choose_lane(p)) != NULL) {
-		if (count == SUBMIT_BATCH)
+		if (count == SUBMIT_BATCH || must_wait(p))
 			break;
 		struct rsum_io_request *request = next_request(p, lane);
 
 		RSUM_ASSERT(request);
 		p->batch[count++] = request;
+		if (p->rate.bytes_per_second)
+			rsum_rate_take(&p->rate, now_ns(), request->buffer->length);
 	}
 	if (count > 0)
 		submit(p, p->batch, count);
@@ -430,7 +454,7 @@ static void reap(struct pipeline *p, unsigned timeout_ms)
 static void hand_over(struct pipeline *p)
 {
 	bool is_pressed = p->pool.free_count == 0 || p->in_flight == 0 || p->broken ||
-			  p->is_canceled || !choose_lane(p);
+			  p->is_canceled || p->is_throttled || !choose_lane(p);
 
 	if (p->ready_count == 0 && is_pressed == p->is_pressed)
 		return;
@@ -487,6 +511,16 @@ static void give_up_on_engine(struct pipeline *p)
 	p->in_flight = 0;
 }
 
+/* Nothing is on its way, and the rate has the next read wait. */
+static void sleep_until_turn(struct pipeline *p)
+{
+	struct timespec wait = { .tv_nsec = (long)wait_ms(p) * 1000000 };
+	uint64_t begin = now_ns();
+
+	nanosleep(&wait, NULL);
+	p->outcome->throttled_ns += now_ns() - begin;
+}
+
 /*
  * Ends: each turn either waits for a read that is in flight, or for a buffer that the crew has
  * and, being pressed, will hash; a lane's oldest buffer is always one of the two, since reads of
@@ -508,8 +542,10 @@ static void run_loop(struct pipeline *p)
 			uint64_t begin = now_ns();
 			bool is_starved = p->pool.free_count == 0 && p->in_flight < p->depth / 2;
 
-			reap(p, has_more ? 0 : WAIT_MS);
-			if (is_starved)
+			reap(p, has_more ? 0 : wait_ms(p));
+			if (p->is_throttled)
+				p->outcome->throttled_ns += now_ns() - begin;
+			else if (is_starved)
 				p->outcome->starved_ns += now_ns() - begin;
 			if (p->broken && p->in_flight > 0 && ++failed_reaps > BROKEN_REAPS_MAX) {
 				/* The reads that were ready go to the crew first. */
@@ -519,8 +555,11 @@ static void run_loop(struct pipeline *p)
 		} else if (p->outstanding > 0) {
 			uint64_t begin = now_ns();
 
-			collect(p, WAIT_MS);
-			p->outcome->starved_ns += now_ns() - begin;
+			collect(p, wait_ms(p));
+			*(p->is_throttled ? &p->outcome->throttled_ns : &p->outcome->starved_ns) +=
+				now_ns() - begin;
+		} else if (p->is_throttled) {
+			sleep_until_turn(p);
 		} else if (p->active_count == 0 &&
 			   (p->next_lane == p->plan->lane_count || p->broken || p->is_canceled)) {
 			break;
@@ -538,6 +577,7 @@ static int start_engine(struct pipeline *p, struct ringsum_error *err)
 		.pool = &p->pool,
 		.depth = p->depth,
 		.file_slot_count = p->lane_capacity,
+		.is_idle = p->setup->is_idle,
 	};
 	struct rsum_pipeline_outcome *outcome = p->outcome;
 	char why[192] = "";
@@ -575,6 +615,7 @@ static int start_crew(struct pipeline *p, struct ringsum_error *err)
 		.thread_count = p->setup->threads,
 		.is_hashing_off = p->setup->is_hashing_off,
 		.views = p->setup->views,
+		.is_idle = p->setup->is_idle,
 		.lane_count = p->lane_capacity,
 	};
 	int result = rsum_hash_crew_start(&setup, &p->crew);
@@ -606,6 +647,8 @@ static int start(struct pipeline *p, struct ringsum_error *err)
 	int result;
 
 	p->lane_capacity = p->setup->threads * width + SPARE_LANES;
+	p->rate.bytes_per_second = p->setup->bytes_per_second_max;
+	p->rate.next_ns = now_ns();
 	p->depth = RSUM_MIN(p->setup->depth, buffer_count);
 	p->lane_buffers_max = RSUM_MAX(buffer_count / LANE_BUFFERS_SHARE, 2);
 	p->requests = calloc(buffer_count, sizeof(*p->requests));

@@ -43,6 +43,8 @@ struct rsum_pipeline_setup {
 	bool is_hashing_off;
 	/* By range id, where it is asked how the bytes look that are hashed; or NULL. */
 	struct rsum_damage_view *views;
+	uint64_t bytes_per_second_max; /* 0: no limit */
+	bool is_idle;		       /* reads and threads make way for others */
 	struct rsum_pipeline_files files;
 	/* Called at most 20 times a second with the bytes hashed; non-zero cancels. May be NULL. */
 	int (*progress)(void *arg, uint64_t bytes_done);
@@ -59,7 +61,8 @@ struct rsum_pipeline_outcome {
 	unsigned threads;
 	uint64_t bytes_read;
 	uint64_t elapsed_ns;
-	uint64_t starved_ns; /* the loop could not read on because buffers were being hashed */
+	uint64_t starved_ns;   /* the loop could not read on because buffers were being hashed */
+	uint64_t throttled_ns; /* it could have, but for bytes_per_second_max */
 	bool is_canceled;
 };
 

@@ -181,6 +181,8 @@ static int read_wants(struct pass *pass, const bool *is_wanted, struct rsum_rang
 		.impl = options->digest_impl,
 		.is_hashing_off = pass->reading->is_hashing_off,
 		.views = pass->views,
+		.bytes_per_second_max = options->given.bytes_per_second_max,
+		.is_idle = options->given.idle != 0,
 		.files = { .arg = pass, .open = open_shard, .close = close_shard },
 		.progress = options->given.progress ? on_progress : NULL,
 		.progress_arg = pass,
@@ -579,6 +581,13 @@ static void report_shards(struct pass *pass)
 		}
 }
 
+static const char *limited_by(const struct rsum_pipeline_outcome *outcome)
+{
+	if (outcome->throttled_ns * 2 > outcome->elapsed_ns)
+		return "rate";
+	return outcome->starved_ns * 2 > outcome->elapsed_ns ? "hash" : "disk";
+}
+
 static void record_facts(struct pass *pass, const struct rsum_pipeline_outcome *outcome)
 {
 	struct ringsum_report *report = pass->reading->report;
@@ -594,7 +603,7 @@ static void record_facts(struct pass *pass, const struct rsum_pipeline_outcome *
 	facts->threads = outcome->threads;
 	if (outcome->engine_reason[0])
 		rsum_report_set_text(report, &facts->engine_reason, outcome->engine_reason);
-	facts->limited_by = outcome->starved_ns * 2 > outcome->elapsed_ns ? "hash" : "disk";
+	facts->limited_by = limited_by(outcome);
 	facts->files_direct = facts->files_buffered = 0;
 	for (i = 0; i < pass->checkpoint->manifest.file_count; i++) {
 		facts->files_direct += pass->shards[i].was_direct && !pass->shards[i].was_buffered;

@@ -28,7 +28,7 @@ struct rsum_report_facts {
 	uint32_t depth;
 	const char *digest_impl; /* "sha-ni-x3", "sha-ni-x2" or "libcrypto" */
 	uint32_t threads;
-	const char *limited_by; /* "disk", "hash" or NULL where unknown */
+	const char *limited_by; /* "disk", "hash", "rate" or NULL where unknown */
 	const char *error;	/* owned; why nothing could be checked, or NULL */
 	bool is_strict;		/* what nobody promised is a finding */
 	bool is_interrupted;	/* canceled before everything was read */

@@ -30,6 +30,8 @@
 #define RSUM_LIMIT_MEMORY_BYTES (UINT64_C(16) << 30)
 #define RSUM_LIMIT_DEPTH 256
 #define RSUM_LIMIT_THREADS 256
+#define RSUM_LIMIT_RATE_BYTES_MIN (UINT64_C(64) << 10) /* a second: one chunk at the least */
+#define RSUM_LIMIT_RATE_BYTES_MAX (UINT64_C(1) << 40)
 #define RSUM_LIMIT_READERS 32 /* threads that read where io_uring is not used */
 
 /* Three chunks for every two streams that can be hashed at once, within these. */

@@ -4,6 +4,7 @@
 #include "damage.h"
 #include "rsum_limits.h"
 #include "safetensors.h"
+#include "uncached.h"
 
 #include <errno.h>
 #include <string.h>
@@ -139,6 +140,7 @@ static void report_unreadable(struct shard_check *check, int error, const char *
 static int read_header(struct shard_check *check)
 {
 	const struct rsum_file_identity *identity = &check->shard->identity;
+	bool is_uncached = rsum_options_pass_cache(&check->checkpoint->options);
 	uint8_t head[RSUM_SAFETENSORS_PROBE_BYTES];
 	size_t head_bytes = (size_t)RSUM_MIN(identity->size_bytes, sizeof(head));
 	struct rsum_refusal refusal;
@@ -146,7 +148,9 @@ static int read_header(struct shard_check *check)
 	char *text;
 	int result;
 
-	result = rsum_file_read_at(check->fd, 0, head, head_bytes);
+	result = rsum_uncached_read_at(check->fd, is_uncached, 0, head, head_bytes);
+	if (result == -ENOMEM)
+		return RINGSUM_E_NOMEM;
 	if (result < 0) {
 		report_unreadable(check, result, "the header");
 		return RINGSUM_E_REFUSED;
@@ -159,9 +163,11 @@ static int read_header(struct shard_check *check)
 	text = malloc((size_t)header_bytes + 1);
 	if (!text)
 		return RINGSUM_E_NOMEM;
-	result = rsum_file_read_at(check->fd, 8, text, (size_t)header_bytes);
+	result = rsum_uncached_read_at(check->fd, is_uncached, 8, text, (size_t)header_bytes);
 	if (result < 0) {
 		free(text);
+		if (result == -ENOMEM)
+			return RINGSUM_E_NOMEM;
 		report_unreadable(check, result, "the header");
 		return RINGSUM_E_REFUSED;
 	}

@@ -142,6 +142,10 @@ def single_figures(results):
     if results.has("shards"):
         add("the same tensors in 100 shards beside 3",
             f"{results.ratio('shards', 'hundred', 'delivery'):.2f} times as fast")
+    if results.has("rate"):
+        size = results.bytes["rate", "ringsum"] / (100 << 20)
+        add(f"`--limit-rate 100M` over {size:.2g} s beside its limit",
+            f"{results.ratio('rate', 'ringsum', 'limit'):.3f}")
     if results.has("small-pages"):
         add("peak resident memory, the delivery",
             f"{results.peak['small-pages', 'ringsum'] / 1024:.0f} MiB")

@@ -6,6 +6,7 @@
  */
 #include "arguments.h"
 #include "nearest.h"
+#include "neighbour.h"
 #include "npy.h"
 #include "output.h"
 #include "read_options.h"
@@ -62,7 +63,7 @@ const struct command command_extract = {
 		 "promise; 2 wrong usage, also where no TENSOR of that name is promised; 3 "
 		 "undecided: something could not be read or written.",
 	.run = cmd_extract,
-	.tables = { rows, read_option_rows },
+	.tables = { rows, read_option_rows, neighbour_option_rows },
 };
 
 #define complain(...) command_complain(&command_extract, __VA_ARGS__)
@@ -425,6 +426,7 @@ static int extract(const struct extract_arguments *arguments)
 	if (!job.loads)
 		return complain(COMMAND_UNDECIDED, "out of memory");
 	catch_signals(1);
+	neighbour_make_idle(&arguments->options, &command_extract);
 	status = run_job(&job);
 	if (job.mapped)
 		munmap(job.mapped, (size_t)job.size_bytes);

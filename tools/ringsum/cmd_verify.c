@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ringsum verify: is this checkpoint what was promised? */
 #include "arguments.h"
+#include "neighbour.h"
 #include "output.h"
 #include "read_options.h"
 #include "ringsum.h"
@@ -44,7 +45,7 @@ const struct command command_verify = {
 		 "With several PATHs refused wins over undecided, and undecided over identical.\n"
 		 "SIGINT and SIGTERM end the reading; what was proven until then is reported.",
 	.run = cmd_verify,
-	.tables = { rows, read_option_rows },
+	.tables = { rows, read_option_rows, neighbour_option_rows },
 };
 
 /* Told before anything is read, as are options out of range, by the first PATH. */
@@ -296,6 +297,7 @@ int cmd_verify(int argc, char **argv)
 		return status;
 	status = COMMAND_OK;
 	catch_signals();
+	neighbour_make_idle(&arguments.options, &command_verify);
 	for (i = 0; i < arguments.path_count && !is_interrupted; i++) {
 		int one = verify_one(&arguments, arguments.paths[i], &reports);
 
