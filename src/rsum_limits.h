@@ -6,6 +6,12 @@
 #define RSUM_LIMIT_HEADER_BYTES UINT64_C(100000000)	     /* as the reference implementation */
 #define RSUM_LIMIT_HEADER_DRAFTER_BYTES (UINT64_C(64) << 20) /* as the drafter's loader */
 #define RSUM_LIMIT_MANIFEST_BYTES (UINT64_C(1) << 30)
+#define RSUM_LIMIT_BUNDLE_BYTES (UINT64_C(256) << 20) /* of a signed list of files */
+#define RSUM_LIMIT_KEY_BYTES (UINT64_C(1) << 20)      /* of a file with a key or certificates */
+#define RSUM_LIMIT_CERTIFICATES 16		      /* in a bundle */
+#define RSUM_LIMIT_CERTIFICATE_BYTES 65536
+#define RSUM_LIMIT_SIGNATURE_BYTES 1024
+#define RSUM_LIMIT_IGNORES 10000 /* paths that a signed list of files leaves out */
 #define RSUM_LIMIT_CONFIG_BYTES (UINT64_C(16) << 20)
 #define RSUM_LIMIT_HEADER_JSON_DEPTH 127 /* the reference reads a header 127 deep, not 128 */
 #define RSUM_LIMIT_JSON_DEPTH 64	 /* of every other document */
