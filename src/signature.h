@@ -73,6 +73,22 @@ RSUM_MUST_CHECK int rsum_signature_check_chain(const struct rsum_bundle *bundle,
 					       struct rsum_signer *signer_out,
 					       char reason[RSUM_SIGNATURE_REASON_BYTES]);
 
+/* What a signer sends along with a signature: certificates (DER), its own first. */
+struct rsum_chain {
+	struct rsum_bytes certificates[RSUM_LIMIT_CERTIFICATES];
+	size_t count;
+};
+
+/*
+ * Reads certificates (PEM), of which the first has to be that of the key. Returns 0;
+ * RINGSUM_E_INVALID with a line in `reason`; RINGSUM_E_NOMEM. Ownership: deinit *out; it is empty
+ * after a failure.
+ */
+RSUM_MUST_CHECK int rsum_chain_read(const char *pem, size_t size_bytes,
+				    const struct rsum_private_key *key, struct rsum_chain *out,
+				    char reason[RSUM_SIGNATURE_REASON_BYTES]);
+void rsum_chain_deinit(struct rsum_chain *chain);
+
 /* The length of a hint: SHA-256 as hex. */
 #define RSUM_SIGNATURE_HINT_BYTES 65
 

@@ -217,12 +217,25 @@ static bool is_uncompressed(EVP_PKEY *key)
 					      "uncompressed") == 1;
 }
 
-/* What both kinds of key need before they are used. Takes the key over. */
-static int take_key(EVP_PKEY *key, const char *whose, struct rsum_key *out,
-		    char reason[RSUM_SIGNATURE_REASON_BYTES])
+/* Reads the one key that is there and settles its kind. passphrase: for a private key, or NULL. */
+static int decode_key(const char *pem, size_t size_bytes,
+		      EVP_PKEY *(*read)(BIO *, EVP_PKEY **, pem_password_cb *, void *),
+		      const char *passphrase, const char *whose, struct rsum_key *out,
+		      char reason[RSUM_SIGNATURE_REASON_BYTES])
 {
+	BIO *bio = rsum_key_open_pem(pem, size_bytes);
+	EVP_PKEY *key;
+	char what[96];
 	int ret = 0;
 
+	if (!bio)
+		return rsum_signature_refuse(reason, RINGSUM_E_NOMEM, "out of memory");
+	key = read(bio, NULL, give_passphrase, (char *)(uintptr_t)passphrase);
+	BIO_free(bio);
+	snprintf(what, sizeof(what), "%s in it cannot be read%s", whose,
+		 passphrase ? " with this passphrase" : "");
+	if (!key)
+		return rsum_signature_fail(reason, RINGSUM_E_INVALID, what);
 	out->kind = rsum_key_kind_of(key);
 	if (!out->kind)
 		ret = rsum_key_refuse_kind(key, whose, reason);
@@ -232,15 +245,14 @@ static int take_key(EVP_PKEY *key, const char *whose, struct rsum_key *out,
 		EVP_PKEY_free(key);
 	else
 		out->key = key;
+	ERR_clear_error();
 	return ret;
 }
 
 int rsum_public_key_read(const char *pem, size_t size_bytes, struct rsum_public_key **out,
 			 char reason[RSUM_SIGNATURE_REASON_BYTES])
 {
-	struct rsum_public_key *read = NULL;
-	EVP_PKEY *key = NULL;
-	BIO *bio = NULL;
+	struct rsum_public_key *read;
 	int ret;
 
 	if (says(pem, size_bytes, "PRIVATE KEY-----"))
@@ -254,41 +266,22 @@ int rsum_public_key_read(const char *pem, size_t size_bytes, struct rsum_public_
 					     says(pem, size_bytes, "-----BEGIN CERTIFICATE-----")
 						     ? "it is a certificate, which --ca takes"
 						     : "there is no public key in PEM form in it");
-	bio = rsum_key_open_pem(pem, size_bytes);
 	read = calloc(1, sizeof(*read));
-	if (!bio || !read) {
-		ret = rsum_signature_refuse(reason, RINGSUM_E_NOMEM, "out of memory");
-		goto out;
-	}
-	key = PEM_read_bio_PUBKEY(bio, NULL, rsum_key_no_passphrase, NULL);
-	if (!key)
-		ret = rsum_signature_fail(reason, RINGSUM_E_INVALID,
-					  "the public key in it cannot be read");
-	else
-		ret = take_key(key, "the public key", &read->key, reason);
+	if (!read)
+		return rsum_signature_refuse(reason, RINGSUM_E_NOMEM, "out of memory");
+	ret = decode_key(pem, size_bytes, PEM_read_bio_PUBKEY, NULL, "the public key", &read->key,
+			 reason);
 	if (ret)
-		goto out;
-	*out = read;
-	read = NULL;
-out:
-	free(read);
-	BIO_free(bio);
+		free(read);
+	else
+		*out = read;
 	return ret;
-}
-
-void rsum_public_key_free(struct rsum_public_key *key)
-{
-	if (key)
-		EVP_PKEY_free(key->key.key);
-	free(key);
 }
 
 int rsum_private_key_read(const char *pem, size_t size_bytes, const char *passphrase,
 			  struct rsum_private_key **out, char reason[RSUM_SIGNATURE_REASON_BYTES])
 {
-	struct rsum_private_key *read = NULL;
-	EVP_PKEY *key = NULL;
-	BIO *bio = NULL;
+	struct rsum_private_key *read;
 	int ret;
 
 	if (!says(pem, size_bytes, "PRIVATE KEY-----"))
@@ -298,28 +291,23 @@ int rsum_private_key_read(const char *pem, size_t size_bytes, const char *passph
 		return rsum_signature_refuse(reason, RINGSUM_E_INVALID,
 					     "the key is encrypted; give its passphrase with "
 					     "--passphrase-file");
-	bio = rsum_key_open_pem(pem, size_bytes);
 	read = calloc(1, sizeof(*read));
-	if (!bio || !read) {
-		ret = rsum_signature_refuse(reason, RINGSUM_E_NOMEM, "out of memory");
-		goto out;
-	}
-	key = PEM_read_bio_PrivateKey(bio, NULL, give_passphrase, (char *)(uintptr_t)passphrase);
-	if (!key)
-		ret = rsum_signature_fail(reason, RINGSUM_E_INVALID,
-					  passphrase ? "the private key in it cannot be read with "
-						       "this passphrase"
-						     : "the private key in it cannot be read");
-	else
-		ret = take_key(key, "the private key", &read->key, reason);
+	if (!read)
+		return rsum_signature_refuse(reason, RINGSUM_E_NOMEM, "out of memory");
+	ret = decode_key(pem, size_bytes, PEM_read_bio_PrivateKey, passphrase, "the private key",
+			 &read->key, reason);
 	if (ret)
-		goto out;
-	*out = read;
-	read = NULL;
-out:
-	free(read);
-	BIO_free(bio);
+		free(read);
+	else
+		*out = read;
 	return ret;
+}
+
+void rsum_public_key_free(struct rsum_public_key *key)
+{
+	if (key)
+		EVP_PKEY_free(key->key.key);
+	free(key);
 }
 
 void rsum_private_key_free(struct rsum_private_key *key)

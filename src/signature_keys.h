@@ -56,6 +56,14 @@ RSUM_MUST_CHECK int rsum_key_hint(const EVP_PKEY *key, char hint_out[RSUM_SIGNAT
 RSUM_MUST_CHECK int rsum_key_describe(const EVP_PKEY *key, const struct rsum_key_kind *kind,
 				      struct rsum_signer *signer_out);
 
+/*
+ * Whether this key made the bundle's signature, over the encoding or over the legacy one, which
+ * went with `legacy_digest`. Returns 0, RINGSUM_E_REFUSED (reason is set), or what went wrong.
+ */
+RSUM_MUST_CHECK int rsum_signature_check_with(const struct rsum_bundle *bundle,
+					      const struct rsum_key *key, const char *legacy_digest,
+					      char reason[RSUM_SIGNATURE_REASON_BYTES]);
+
 /* For libcrypto's readers of PEM: there is no passphrase, and nobody is asked. */
 int rsum_key_no_passphrase(char *buffer, int size_bytes, int is_writing, void *arg);
 
