@@ -12,6 +12,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "signature.h"
+#include "signed.h"
+
 #include "../tests/support/documents.h"
 #include "../tests/unit/safetensors_cases.h"
 
@@ -624,6 +627,92 @@ static void make_small(void)
 	}
 }
 
+/* ---- signing ----------------------------------------------------------------------------- */
+
+#define STATEMENT_HEAD                                                                  \
+	"s{\"_type\":\"https://in-toto.io/Statement/v1\",\"subject\":[{\"name\":\"m\"," \
+	"\"digest\":{\"sha256\":"
+#define STATEMENT_MIDDLE                                                                 \
+	"}}],\"predicateType\":\"https://model_signing/signature/v1.0\",\"predicate\":{" \
+	"\"serialization\":{\"allow_symlinks\":false,\"hash_type\":\"sha256\","
+#define EMPTY_DIGEST "\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\""
+#define RESOURCE(name, algorithm) \
+	"{\"name\":\"" name "\",\"algorithm\":\"" algorithm "\",\"digest\":" EMPTY_DIGEST "}"
+
+static const struct named signing_inputs[] = {
+	{ "base64", "6Zm9vYg==" },
+	{ "base64 refused bits", "6Zm9vYh==" },
+	{ "base64 refused blank", "6Zm9v Yg==" },
+	{ "statement", "s" FUZZ_SIGNED_STATEMENT },
+	{ "statement pieces", STATEMENT_HEAD
+	  "\"2dba5dbc339e7316aea2683faf839c1b7b1ee2313db792112588118df066aa35\"" STATEMENT_MIDDLE
+	  "\"method\":\"shards\",\"shard_size\":1000.0,\"ignore_paths\":[\".git\","
+	  "\"a//b\"]},\"resources\":[" RESOURCE("a:0:1000", "sha256-sharded-1000") "," RESOURCE(
+		  "a:1000:1001", "sha256") "]}}" },
+	{ "statement refused subject", STATEMENT_HEAD EMPTY_DIGEST STATEMENT_MIDDLE
+	  "\"method\":\"files\"},\"resources\":[" RESOURCE("a", "sha256") "]}}" },
+	{ "statement refused path", STATEMENT_HEAD
+	  "\"5df6e0e2761359d30a8275058e299fcc0381534545f55cf43e41983f5d4c9456\"" STATEMENT_MIDDLE
+	  "\"method\":\"files\"},\"resources\":[" RESOURCE("../a", "sha256") "]}}" },
+	{ "statement legacy",
+	  "s{\"_type\":\"https://in-toto.io/Statement/v1\",\"subject\":[{\"name\":\"a\","
+	  "\"digest\":{\"sha256\":" EMPTY_DIGEST "},\"annotations\":{\"actual_hash_algorithm\":"
+	  "\"file-sha256\"}}],\"predicateType\":\"https://model_signing/Digests/v0.1\","
+	  "\"predicate\":{\"unused\":\"\"}}" },
+	{ "key public", "k" FUZZ_SIGNED_PUBLIC_KEY },
+	{ "key private", "k" FUZZ_SIGNED_PRIVATE_KEY },
+	{ "key authority", "k" FUZZ_SIGNED_AUTHORITY },
+	{ "bundle keyless",
+	  "b{\"mediaType\":\"application/"
+	  "vnd.dev.sigstore.bundle.v0.3+json\",\"verificationMaterial\":"
+	  "{\"certificate\":{\"rawBytes\":\"AQ==\"},\"tlogEntries\":[{\"logIndex\":\"1\"}]},"
+	  "\"dsseEnvelope\":{\"payload\":\"e30=\",\"payloadType\":\"application/vnd.in-toto+json\","
+	  "\"signatures\":[{\"sig\":\"AQ==\",\"keyid\":\"\"}]}}" },
+};
+
+static void add_bundle(const char *name, const struct rsum_bytes *payload,
+		       const struct rsum_bytes *signature, const char *hint,
+		       const struct rsum_chain *chain)
+{
+	struct fuzz_text text = { 0 };
+	char *bundle = NULL;
+
+	FUZZ_CHECK(rsum_bundle_write(payload, signature, hint, chain->certificates, chain->count,
+				     &bundle) == 0);
+	fuzz_text_add(&text, "b", 1);
+	fuzz_text_add(&text, bundle, strlen(bundle));
+	add("signing", name, text.data, text.used_bytes);
+	fuzz_text_deinit(&text);
+	free(bundle);
+}
+
+static void make_signing(void)
+{
+	static const char pem[] = FUZZ_SIGNED_PRIVATE_KEY;
+	static const char statement[] = FUZZ_SIGNED_STATEMENT;
+	const struct rsum_bytes payload = { (const uint8_t *)statement, strlen(statement) };
+	uint8_t bytes[RSUM_LIMIT_SIGNATURE_BYTES];
+	struct rsum_bytes signature = { .data = bytes };
+	char hint[RSUM_SIGNATURE_HINT_BYTES], reason[RSUM_SIGNATURE_REASON_BYTES];
+	struct rsum_chain chain = { 0 };
+	struct rsum_private_key *key = NULL;
+	struct rsum_signer signer;
+
+	for (size_t i = 0; i < RSUM_COUNT_OF(signing_inputs); i++)
+		add("signing", signing_inputs[i].name, signing_inputs[i].text,
+		    strlen(signing_inputs[i].text));
+	FUZZ_CHECK(rsum_private_key_read(pem, strlen(pem), NULL, &key, reason) == 0);
+	FUZZ_CHECK(rsum_signature_make(key, &payload, bytes, &signature.size_bytes, hint, &signer,
+				       reason) == 0);
+	rsum_private_key_free(key);
+	add_bundle("bundle key", &payload, &signature, hint, &chain);
+	chain.certificates[chain.count++] = payload; /* no certificate at all */
+	add_bundle("bundle refused chain", &payload, &signature, hint, &chain);
+	bytes[5] ^= 1;
+	chain.count = 0;
+	add_bundle("bundle refused signature", &payload, &signature, hint, &chain);
+}
+
 /* ---- checkpoint -------------------------------------------------------------------------- */
 
 #define HEADER                                                             \
@@ -754,6 +843,7 @@ int main(int argc, char **argv)
 	make_plan();
 	make_path();
 	make_small();
+	make_signing();
 	make_checkpoint();
 	return 0;
 }

@@ -527,6 +527,31 @@ RINGSUM_MUST_CHECK int ringsum_checkpoint_drafter_k(const struct ringsum_checkpo
 						    size_t index, const char **name_out,
 						    int64_t *k_out);
 
+/* ---- signatures: who vouches for a list of files ----------------------------------------------- */
+
+/* What signs. */
+struct ringsum_sign_options {
+	size_t size_bytes;		 /* sizeof(struct ringsum_sign_options) */
+	const char *key_path;		 /* private key (PEM): ECDSA P-256, P-384, P-521; Ed25519 */
+	const char *passphrase_path;	 /* a file whose first line decrypts it; default: none */
+	const char *certificates_path; /* PEM, the key's first; default: none, a signature by key */
+};
+
+#define RINGSUM_SIGN_OPTIONS_INIT RINGSUM_INIT(ringsum_sign_options)
+
+/*
+ * Signs a statement (the list of files of OpenSSF model signing, in-toto JSON) and gives a Sigstore
+ * bundle around its very bytes. With Ed25519 the same statement gives the same bundle.
+ * path: the statement's file; it is read as a verifier would read it, and refused alike.
+ * Ownership: free *bundle_out (JSON, ends with a newline) with ringsum_free; untouched on failure.
+ * Returns: RINGSUM_E_REFUSED: the file is no such statement. RINGSUM_E_INVALID: the key, its
+ * passphrase or the certificates cannot be used, or an argument is missing. RINGSUM_E_IO: a file
+ * could not be read. RINGSUM_E_UNDECIDED: libcrypto failed. RINGSUM_E_NOMEM.
+ * Threads: any. Blocking: small reads.
+ */
+RINGSUM_MUST_CHECK int ringsum_sign(const char *path, const struct ringsum_sign_options *options,
+				    char **bundle_out, struct ringsum_error *err);
+
 /* ---- benchmark: what limits this host -------------------------------------------------------- */
 
 /* One kind of pass over the sample. */

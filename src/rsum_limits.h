@@ -7,6 +7,7 @@
 #define RSUM_LIMIT_HEADER_DRAFTER_BYTES (UINT64_C(64) << 20) /* as the drafter's loader */
 #define RSUM_LIMIT_MANIFEST_BYTES (UINT64_C(1) << 30)
 #define RSUM_LIMIT_BUNDLE_BYTES (UINT64_C(256) << 20) /* of a signed list of files */
+#define RSUM_LIMIT_STATEMENT_BYTES (UINT64_C(190) << 20) /* so that its bundle is no larger */
 #define RSUM_LIMIT_KEY_BYTES (UINT64_C(1) << 20)      /* of a file with a key or certificates */
 #define RSUM_LIMIT_CERTIFICATES 16		      /* in a bundle */
 #define RSUM_LIMIT_CERTIFICATE_BYTES 65536

@@ -14,6 +14,7 @@ int cmd_verify(int argc, char **argv);
 int cmd_inspect(int argc, char **argv);
 int cmd_extract(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
+int cmd_sign(int argc, char **argv);
 
 /* Each command's table of what it takes; see arguments.h. */
 struct command;
@@ -21,5 +22,6 @@ extern const struct command command_verify;
 extern const struct command command_inspect;
 extern const struct command command_extract;
 extern const struct command command_bench;
+extern const struct command command_sign;
 
 #endif

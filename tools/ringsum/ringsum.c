@@ -18,6 +18,7 @@ static const struct command *const commands[] = {
 	&command_inspect,
 	&command_extract,
 	&command_bench,
+	&command_sign,
 };
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
