@@ -30,7 +30,7 @@
 static const uint64_t *shape_of(const struct rsum_safetensors *header,
 				const struct rsum_safetensors_tensor *tensor)
 {
-	return tensor->rank ? header->dimensions + tensor->shape_index : NULL;
+	return rsum_safetensors_shape(header, tensor);
 }
 
 /* ---- what holds of any table ------------------------------------------------------------- */
@@ -43,7 +43,7 @@ static void check_tensor(const struct rsum_safetensors *header,
 	FUZZ_CHECK(tensor->begin == expected_begin && tensor->end >= tensor->begin);
 	FUZZ_CHECK(tensor->end <= RSUM_LIMIT_FILE_OFFSET);
 	FUZZ_CHECK(tensor->dtype < RINGSUM_DTYPE_COUNT && tensor->rank <= RSUM_LIMIT_RANK);
-	FUZZ_CHECK(tensor->shape_index + (uint64_t)tensor->rank <= header->dimension_count);
+	FUZZ_CHECK(tensor->rank <= header->dimension_count);
 	FUZZ_CHECK(fuzz_shape_bytes((enum ringsum_dtype)tensor->dtype, shape_of(header, tensor),
 				    tensor->rank, &bytes));
 	FUZZ_CHECK(bytes == tensor->end - tensor->begin);
@@ -65,10 +65,11 @@ static void check_table(const struct rsum_safetensors *header, uint64_t header_b
 	}
 	FUZZ_CHECK(header->data_end == position);
 	for (size_t i = 0; i < header->metadata_count; i++) {
-		const struct rsum_safetensors_pair *pair = &header->metadata[i];
+		const char *key = rsum_safetensors_key(header, i);
+		const char *value = rsum_safetensors_value(header, i);
 
-		FUZZ_CHECK(fuzz_utf8_is_valid(pair->key, strlen(pair->key)));
-		FUZZ_CHECK(fuzz_utf8_is_valid(pair->value, strlen(pair->value)));
+		FUZZ_CHECK(fuzz_utf8_is_valid(key, strlen(key)));
+		FUZZ_CHECK(fuzz_utf8_is_valid(value, strlen(value)));
 	}
 	FUZZ_CHECK(rsum_safetensors_find(header, "no such tensor \x01") == NULL);
 }
@@ -103,8 +104,8 @@ static void check_same(const struct rsum_safetensors *a, const struct rsum_safet
 						 left->rank * sizeof(uint64_t)) == 0);
 	}
 	for (size_t i = 0; i < a->metadata_count; i++) {
-		FUZZ_CHECK(strcmp(a->metadata[i].key, b->metadata[i].key) == 0);
-		FUZZ_CHECK(strcmp(a->metadata[i].value, b->metadata[i].value) == 0);
+		FUZZ_CHECK(strcmp(rsum_safetensors_key(a, i), rsum_safetensors_key(b, i)) == 0);
+		FUZZ_CHECK(strcmp(rsum_safetensors_value(a, i), rsum_safetensors_value(b, i)) == 0);
 	}
 }
 
@@ -160,12 +161,13 @@ static void write_header(struct fuzz_text *text, const struct rsum_safetensors *
 	}
 	fuzz_text_printf(text, "\"__metadata__\":{");
 	for (size_t i = 0; i < header->metadata_count; i++) {
-		const struct rsum_safetensors_pair *pair = &header->metadata[i];
+		const char *key = rsum_safetensors_key(header, i);
+		const char *value = rsum_safetensors_value(header, i);
 
 		fuzz_text_printf(text, "%s", i ? "," : "");
-		fuzz_text_add_string(text, pair->key, strlen(pair->key));
+		fuzz_text_add_string(text, key, strlen(key));
 		fuzz_text_printf(text, ":");
-		fuzz_text_add_string(text, pair->value, strlen(pair->value));
+		fuzz_text_add_string(text, value, strlen(value));
 	}
 	fuzz_text_printf(text, "}}");
 }
@@ -247,9 +249,9 @@ static void check_json_c(const struct rsum_safetensors *header, const char *json
 	FUZZ_CHECK(header->metadata_count ==
 		   (metadata ? (size_t)json_object_object_length(metadata) : 0));
 	for (size_t i = 0; i < header->metadata_count; i++)
-		FUZZ_CHECK(strcmp(header->metadata[i].value,
+		FUZZ_CHECK(strcmp(rsum_safetensors_value(header, i),
 				  json_object_get_string(
-					  member(metadata, header->metadata[i].key))) == 0);
+					  member(metadata, rsum_safetensors_key(header, i)))) == 0);
 	json_object_put(root);
 }
 

@@ -419,7 +419,7 @@ RSUM_PUBLIC int ringsum_inspection_tensor_at(const struct ringsum_inspection *in
 		.name = tensor->name,
 		.dtype = (enum ringsum_dtype)tensor->dtype,
 		.rank = tensor->rank,
-		.shape = tensor->rank ? inspected->header.dimensions + tensor->shape_index : NULL,
+		.shape = rsum_safetensors_shape(&inspected->header, tensor),
 		.size_bytes = tensor->end - tensor->begin,
 		.shard = inspected->shard.name,
 		.begin = tensor->begin,
@@ -439,8 +439,8 @@ RSUM_PUBLIC int ringsum_inspection_metadata_at(const struct ringsum_inspection *
 	inspected = &inspection->shards[shard_index];
 	if (metadata_index >= inspected->shard.metadata_count)
 		return RINGSUM_E_NOTFOUND;
-	*key_out = inspected->header.metadata[metadata_index].key;
-	*value_out = inspected->header.metadata[metadata_index].value;
+	*key_out = rsum_safetensors_key(&inspected->header, metadata_index);
+	*value_out = rsum_safetensors_value(&inspected->header, metadata_index);
 	return RINGSUM_OK;
 }
 

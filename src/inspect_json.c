@@ -12,12 +12,13 @@ static void append_metadata(struct rsum_text *text, const struct rsum_inspected 
 
 	rsum_text_printf(text, ",\n     \"metadata\":{");
 	for (i = 0; i < inspected->shard.metadata_count && !text->has_failed; i++) {
-		const struct rsum_safetensors_pair *pair = &inspected->header.metadata[i];
+		const char *key = rsum_safetensors_key(&inspected->header, i);
+		const char *value = rsum_safetensors_value(&inspected->header, i);
 
 		rsum_text_printf(text, "%s\n      ", i ? "," : "");
-		rsum_json_append_string(text, pair->key);
+		rsum_json_append_string(text, key);
 		rsum_text_printf(text, ":");
-		rsum_json_append_string(text, pair->value);
+		rsum_json_append_string(text, value);
 	}
 	rsum_text_printf(text, "}");
 }

@@ -196,13 +196,13 @@ static void append_metadata(struct rsum_text *text, const struct rsum_inspected 
 	size_t i;
 
 	for (i = 0; i < inspected->shard.metadata_count && !text->has_failed; i++) {
-		const struct rsum_safetensors_pair *pair = &inspected->header.metadata[i];
+		const char *key = rsum_safetensors_key(&inspected->header, i);
+		const char *whole = rsum_safetensors_value(&inspected->header, i);
 
 		rsum_text_printf(text, "  metadata  ");
-		rsum_text_append_escaped(text, pair->key);
+		rsum_text_append_escaped(text, key);
 		rsum_text_printf(text, " = ");
-		rsum_text_append_escaped(text,
-					 rsum_text_shorten(pair->value, value, sizeof(value)));
+		rsum_text_append_escaped(text, rsum_text_shorten(whole, value, sizeof(value)));
 		rsum_text_printf(text, "\n");
 	}
 }

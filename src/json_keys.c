@@ -19,10 +19,19 @@ struct key {
 	uint32_t length;
 };
 
+/*
+ * The stack grows by blocks that stay where they are: it is never copied, and never larger than
+ * its keys by more than a block. A table of keys may well be larger than the text that they are
+ * from, so that every slack would show in the peak of memory.
+ */
+#define BLOCK_BITS 12
+#define BLOCK_KEYS (UINT32_C(1) << BLOCK_BITS)
+#define BLOCK_COUNT_MAX (RSUM_LIMIT_JSON_KEYS / BLOCK_KEYS + 1)
+
 struct rsum_json_keys {
-	struct key *stack;
+	struct key *blocks[BLOCK_COUNT_MAX]; /* of BLOCK_KEYS each; NULL from block_count on */
+	uint32_t block_count;
 	uint32_t count;
-	uint32_t capacity;
 	uint32_t *slots; /* 0 is empty; else index + 1, below a few bits of the hash */
 	uint32_t slot_count;
 	uint32_t slots_used;
@@ -35,6 +44,7 @@ struct rsum_json_keys {
 
 /* Begins with a table that will do for most headers, at a sixteenth of the size of the text. */
 #define TEXT_BYTES_PER_SLOT 64
+#define KEY_BYTES_MIN 5 /* of text: "": and a digit, and what follows it */
 static_assert(RSUM_LIMIT_JSON_KEYS < KEY_INDEX_MASK, "a slot has room for every index");
 
 #define SHOWN_BYTES_MAX 64
@@ -67,10 +77,15 @@ static int refuse_duplicate(struct rsum_json *json, const struct rsum_json_token
 	return rsum_json_refuse(json, token->offset, "duplicate key \"%s\"", shown);
 }
 
+static struct key *key_at(const struct rsum_json_keys *keys, uint32_t index)
+{
+	return &keys->blocks[index >> BLOCK_BITS][index & (BLOCK_KEYS - 1)];
+}
+
 /* The scope's part keeps the same key, used at many depths, from crowding one place. */
 static uint64_t hash_key(const struct rsum_json *json, uint32_t index, uint32_t first_key)
 {
-	const struct key *key = &json->keys->stack[index];
+	const struct key *key = key_at(json->keys, index);
 
 	return rsum_hash_bytes(json->text + key->offset, key->length) +
 	       first_key * UINT64_C(0x9e3779b97f4a7c15);
@@ -93,8 +108,8 @@ static uint32_t slot_value(uint64_t hash, uint32_t index)
 
 static bool keys_equal(const struct rsum_json *json, uint32_t a_index, uint32_t b_index)
 {
-	const struct key *a = &json->keys->stack[a_index];
-	const struct key *b = &json->keys->stack[b_index];
+	const struct key *a = key_at(json->keys, a_index);
+	const struct key *b = key_at(json->keys, b_index);
 
 	return a->length == b->length &&
 	       memcmp(json->text + a->offset, json->text + b->offset, a->length) == 0;
@@ -164,6 +179,22 @@ static void hash_again(struct rsum_json *json)
 	}
 }
 
+/*
+ * Half as many again, but no more than for all keys that can still come: those that the rest of
+ * the text has room for, and those of the open objects that are not in the table yet.
+ */
+static uint32_t grown_slot_count(const struct rsum_json *json, uint32_t extra)
+{
+	const struct rsum_json_keys *keys = json->keys;
+	uint64_t left = json->size_bytes - json->position;
+	uint64_t walked = (uint64_t)json->depth * WALKED_KEYS_MAX;
+	uint64_t needed = (keys->slots_used + extra + walked + left / KEY_BYTES_MIN) / 7 * 8 + 16;
+	uint64_t grown = RSUM_MAX(keys->slot_count / 2 * 3,
+				  (uint32_t)json->size_bytes / TEXT_BYTES_PER_SLOT);
+
+	return (uint32_t)RSUM_MAX(RSUM_MIN(grown, needed), SLOT_COUNT_MIN);
+}
+
 /* Room for `extra` more keys with an eighth of the slots empty; one table at a time. */
 static int reserve_slots(struct rsum_json *json, uint32_t extra)
 {
@@ -171,9 +202,8 @@ static int reserve_slots(struct rsum_json *json, uint32_t extra)
 
 	if (keys->slots_used + extra <= keys->slot_count / 8 * 7)
 		return 0;
-	keys->slot_count = RSUM_MAX(keys->slot_count / 2 * 3, SLOT_COUNT_MIN);
-	keys->slot_count =
-		RSUM_MAX(keys->slot_count, (uint32_t)json->size_bytes / TEXT_BYTES_PER_SLOT);
+	keys->slot_count = grown_slot_count(json, extra);
+	RSUM_ASSERT(keys->slots_used + extra <= keys->slot_count / 8 * 7);
 	keys->slots_used = 0;
 	free(keys->slots);
 	keys->slots = calloc(keys->slot_count, sizeof(*keys->slots));
@@ -202,23 +232,20 @@ static int prepare_table(struct rsum_json *json, struct rsum_json_scope *scope)
 static int push_key(struct rsum_json *json, const struct rsum_json_token *token)
 {
 	struct rsum_json_keys *keys = json->keys;
-	uint32_t capacity;
-	struct key *stack;
+	uint32_t block = keys->count >> BLOCK_BITS;
 
 	if (keys->count == RSUM_LIMIT_JSON_KEYS)
 		return rsum_json_stop(json, RINGSUM_E_LIMIT, token->offset,
 				      "more than %d keys, which is the limit",
 				      RSUM_LIMIT_JSON_KEYS);
-	if (keys->count == keys->capacity) {
-		capacity = keys->capacity ? keys->capacity / 2 * 3 : 64;
-		stack = realloc(keys->stack, capacity * sizeof(*stack));
-		if (!stack)
+	if (block == keys->block_count) {
+		keys->blocks[block] = malloc(BLOCK_KEYS * sizeof(struct key));
+		if (!keys->blocks[block])
 			return rsum_json_stop(json, RINGSUM_E_NOMEM, token->offset,
 					      "out of memory");
-		keys->stack = stack;
-		keys->capacity = capacity;
+		keys->block_count++;
 	}
-	keys->stack[keys->count++] = (struct key){
+	*key_at(keys, keys->count++) = (struct key){
 		.offset = (uint32_t)(token->string - json->text),
 		.length = (uint32_t)token->length,
 	};
@@ -281,7 +308,8 @@ void rsum_json_keys_free(struct rsum_json_keys *keys)
 {
 	if (!keys)
 		return;
-	free(keys->stack);
+	for (uint32_t i = 0; i < keys->block_count; i++)
+		free(keys->blocks[i]);
 	free(keys->slots);
 	free(keys);
 }

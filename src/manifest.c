@@ -151,8 +151,7 @@ static void compare_with_header(struct difference *difference,
 				const struct rsum_safetensors_tensor *shown)
 {
 	const struct ringsum_tensor *tensor = &difference->promise->tensor;
-	/* A header of scalars alone has no dimensions at all. */
-	const uint64_t *shape = shown->rank ? header->dimensions + shown->shape_index : NULL;
+	const uint64_t *shape = rsum_safetensors_shape(header, shown);
 
 	if (tensor->dtype != (enum ringsum_dtype)shown->dtype) {
 		print_dtype(difference->expected, tensor->dtype);

@@ -19,8 +19,14 @@
 #define RSUM_LIMIT_JSON_KEYS 5000000	 /* of the objects open at one time */
 #define RSUM_LIMIT_TENSORS 4000000
 #define RSUM_LIMIT_SHORT_ENTRIES 10000 /* of a manifest, too short to be promises */
-#define RSUM_LIMIT_DIMENSIONS 12000000 /* of all shapes in a header: 3 for each of its tensors */
-#define RSUM_LIMIT_METADATA 1000000    /* pairs in a header */
+/*
+ * Dimensions of all shapes in a header, and pairs of its metadata: beyond some thousands, as many
+ * as keep their tables at 0.8 and 0.5 times the size of the header. A dimension takes no fewer
+ * than two bytes of it, but those of a tensor stand among 50 bytes more.
+ */
+#define RSUM_LIMIT_DIMENSIONS(header_bytes) (UINT64_C(16384) + (header_bytes) / 10)
+#define RSUM_LIMIT_METADATA(header_bytes) \
+	RSUM_MIN(UINT64_C(4096) + (header_bytes) / 16, UINT64_C(1000000))
 #define RSUM_LIMIT_STAGES 64
 #define RSUM_LIMIT_EXPERTS 65536
 #define RSUM_LIMIT_NAME_BYTES 4096

@@ -125,7 +125,7 @@ static int refuse_place(const struct rsum_safetensors_tensor *tensor,
 static int check_size(const struct rsum_safetensors *out,
 		      const struct rsum_safetensors_tensor *tensor, struct rsum_refusal *refusal)
 {
-	const uint64_t *shape = out->dimensions ? out->dimensions + tensor->shape_index : NULL;
+	const uint64_t *shape = rsum_safetensors_shape(out, tensor);
 	enum ringsum_dtype dtype = (enum ringsum_dtype)tensor->dtype;
 	char shown[RSUM_SHOWN_NAME_BYTES], shown_shape[SHOWN_SHAPE_BYTES];
 	enum rsum_shape_result result;
@@ -254,6 +254,26 @@ int rsum_safetensors_parse(char *text, uint64_t header_bytes, uint64_t file_byte
 	return ret;
 }
 
+const uint64_t *rsum_safetensors_shape(const struct rsum_safetensors *header,
+				       const struct rsum_safetensors_tensor *tensor)
+{
+	uint32_t block = tensor->shape_index >> RSUM_SHAPE_BLOCK_BITS;
+	uint32_t place = tensor->shape_index & ((UINT32_C(1) << RSUM_SHAPE_BLOCK_BITS) - 1);
+
+	/* A header of scalars alone has no block at all. */
+	return tensor->rank ? header->shape_blocks[block] + place : NULL;
+}
+
+const char *rsum_safetensors_key(const struct rsum_safetensors *header, size_t metadata_index)
+{
+	return header->text + header->metadata[metadata_index].key;
+}
+
+const char *rsum_safetensors_value(const struct rsum_safetensors *header, size_t metadata_index)
+{
+	return header->text + header->metadata[metadata_index].value;
+}
+
 const struct rsum_safetensors_tensor *rsum_safetensors_find(const struct rsum_safetensors *header,
 							    const char *name)
 {
@@ -266,7 +286,9 @@ void rsum_safetensors_deinit(struct rsum_safetensors *header)
 {
 	free(header->text);
 	free(header->tensors);
-	free(header->dimensions);
+	for (size_t i = 0; i < header->shape_block_count; i++)
+		free(header->shape_blocks[i]);
+	free(header->shape_blocks);
 	free(header->metadata);
 	rsum_name_index_deinit(&header->by_name);
 	*header = (struct rsum_safetensors){ 0 };

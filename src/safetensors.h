@@ -13,18 +13,22 @@
 /* The first bytes of a file that rsum_safetensors_probe wants to see. */
 #define RSUM_SAFETENSORS_PROBE_BYTES 512
 
+/* A tensor's shape_index is the number of its block, and in these bits its place in the block. */
+#define RSUM_SHAPE_BLOCK_BITS 12
+
 struct rsum_safetensors_tensor {
 	const char *name;     /* in the header's text */
 	uint64_t begin;	      /* in the file: data_offsets[0] + 8 + N */
 	uint64_t end;	      /* in the file */
-	uint32_t shape_index; /* first dimension in `dimensions` */
+	uint32_t shape_index; /* see rsum_safetensors_shape */
 	uint8_t rank;
 	uint8_t dtype; /* enum ringsum_dtype */
 };
 
+/* Where they begin in the header's text, decoded and terminated; see rsum_safetensors_key. */
 struct rsum_safetensors_pair {
-	const char *key;
-	const char *value;
+	uint32_t key;
+	uint32_t value;
 };
 
 /* All zero is the empty state. */
@@ -35,8 +39,14 @@ struct rsum_safetensors {
 	uint64_t data_end;     /* where the last tensor ends; the file should end here */
 	struct rsum_safetensors_tensor *tensors; /* sorted by (begin, end) */
 	size_t tensor_count;
-	uint64_t *dimensions; /* all shapes, one after the other */
-	size_t dimension_count;
+	/*
+	 * All shapes, one after the other, in blocks that no shape crosses and that stay where they
+	 * are: one array, copied whenever it grows, would be the largest part of what a header of
+	 * many dimensions takes.
+	 */
+	uint64_t **shape_blocks;
+	size_t shape_block_count;
+	size_t dimension_count; /* in all */
 	struct rsum_safetensors_pair *metadata;
 	size_t metadata_count;
 	struct rsum_name_index by_name; /* name -> index in `tensors` */
@@ -71,6 +81,14 @@ bool rsum_safetensors_describe_other(const uint8_t *head, size_t head_bytes, con
 RSUM_MUST_CHECK int rsum_safetensors_parse(char *text, uint64_t header_bytes, uint64_t file_bytes,
 					   struct rsum_safetensors *out,
 					   struct rsum_refusal *refusal);
+
+/* The tensor's dimensions, `rank` of them; NULL for a scalar. */
+const uint64_t *rsum_safetensors_shape(const struct rsum_safetensors *header,
+				       const struct rsum_safetensors_tensor *tensor);
+
+/* Key and value of a pair of the metadata; metadata_index is below metadata_count. */
+const char *rsum_safetensors_key(const struct rsum_safetensors *header, size_t metadata_index);
+const char *rsum_safetensors_value(const struct rsum_safetensors *header, size_t metadata_index);
 
 /* The tensor of that name, or NULL. */
 const struct rsum_safetensors_tensor *rsum_safetensors_find(const struct rsum_safetensors *header,

@@ -3,6 +3,7 @@
  * The header's JSON into a table: what each tensor says, checked for its form and nothing else.
  * Offsets stay as they are written, relative to the data.
  */
+#include <inttypes.h>
 #include <string.h>
 
 #include "dtype.h"
@@ -15,7 +16,7 @@ struct parser {
 	struct rsum_safetensors *out;
 	struct rsum_refusal *refusal;
 	size_t tensor_capacity;
-	size_t dimension_capacity;
+	size_t block_used; /* dimensions in the newest block of shapes */
 	size_t metadata_capacity;
 };
 
@@ -67,13 +68,28 @@ static int check_string(struct parser *parser, const struct rsum_json_token *tok
 		      rsum_safetensors_show(token->string, shown));
 }
 
-/* The array with room for one more element, or NULL. */
-static void *make_room(void *array, size_t count, size_t *capacity, size_t element_bytes)
+/* What an element takes of the text, at the least: "":{"dtype":"I8",...}, and 1, and "":"", */
+#define TENSOR_TEXT_BYTES 48
+#define DIMENSION_TEXT_BYTES 2
+#define PAIR_TEXT_BYTES 5
+
+/* A block is full where another shape might not fit. */
+#define SHAPE_BLOCK_DIMENSIONS ((size_t)1 << RSUM_SHAPE_BLOCK_BITS)
+#define SHAPE_BLOCK_USED_MIN (SHAPE_BLOCK_DIMENSIONS - RSUM_LIMIT_RANK + 1)
+
+/*
+ * The array with room for one more element, or NULL. It grows by half, but not beyond what the
+ * rest of the text can fill, since the table may be as large as the text.
+ */
+static void *make_room(const struct parser *parser, void *array, size_t count, size_t *capacity,
+		       size_t element_bytes, size_t text_bytes)
 {
+	size_t left = parser->json.size_bytes - parser->json.position;
 	size_t grown = RSUM_MAX(*capacity + *capacity / 2, 64);
 
 	if (count < *capacity)
 		return array;
+	grown = RSUM_MIN(grown, count + 1 + left / text_bytes);
 	array = realloc(array, grown * element_bytes);
 	if (array)
 		*capacity = grown;
@@ -127,25 +143,57 @@ static int read_dtype(struct parser *parser, struct rsum_safetensors_tensor *ten
 	return 0;
 }
 
+/* Room for one more shape, whose rank is not yet known, at the end of the newest block. */
+static int reserve_shape(struct parser *parser)
+{
+	struct rsum_safetensors *out = parser->out;
+	size_t block_max = RSUM_LIMIT_DIMENSIONS(out->header_bytes) / SHAPE_BLOCK_USED_MIN + 1;
+	/* A header that is small has no more than one dimension for every two bytes. */
+	size_t capacity = RSUM_MIN(out->header_bytes / DIMENSION_TEXT_BYTES + RSUM_LIMIT_RANK,
+				   SHAPE_BLOCK_DIMENSIONS);
+
+	if (out->shape_block_count && parser->block_used + RSUM_LIMIT_RANK <= capacity)
+		return 0;
+	if (!out->shape_blocks) {
+		out->shape_blocks = calloc(block_max, sizeof(*out->shape_blocks));
+		if (!out->shape_blocks)
+			return RINGSUM_E_NOMEM;
+	}
+	RSUM_ASSERT(out->shape_block_count < block_max);
+	out->shape_blocks[out->shape_block_count] = malloc(capacity * sizeof(uint64_t));
+	if (!out->shape_blocks[out->shape_block_count])
+		return RINGSUM_E_NOMEM;
+	out->shape_block_count++;
+	parser->block_used = 0;
+	return 0;
+}
+
 static int add_dimension(struct parser *parser, struct rsum_safetensors_tensor *tensor,
 			 uint64_t dimension)
 {
 	struct rsum_safetensors *out = parser->out;
+	uint64_t limit = RSUM_LIMIT_DIMENSIONS(out->header_bytes);
 	char shown[RSUM_SHOWN_NAME_BYTES];
-	uint64_t *dimensions;
+	int ret;
 
 	if (tensor->rank == RSUM_LIMIT_RANK)
 		return refuse(parser, "tensor %s: more than %d dimensions, which is the limit",
 			      rsum_safetensors_show(tensor->name, shown), RSUM_LIMIT_RANK);
-	if (out->dimension_count == RSUM_LIMIT_DIMENSIONS)
-		return refuse(parser, "more than %d dimensions in all shapes, which is the limit",
-			      RSUM_LIMIT_DIMENSIONS);
-	dimensions = make_room(out->dimensions, out->dimension_count, &parser->dimension_capacity,
-			       sizeof(*dimensions));
-	if (!dimensions)
-		return RINGSUM_E_NOMEM;
-	out->dimensions = dimensions;
-	dimensions[out->dimension_count++] = dimension;
+	if (out->dimension_count == limit)
+		return refuse(parser,
+			      "more than %" PRIu64 " dimensions in all shapes, which is the limit "
+			      "for a header of this size",
+			      limit);
+	if (!tensor->rank) {
+		ret = reserve_shape(parser);
+		if (ret)
+			return ret;
+		tensor->shape_index =
+			(uint32_t)((out->shape_block_count - 1) << RSUM_SHAPE_BLOCK_BITS |
+				   parser->block_used);
+	}
+	out->shape_blocks[out->shape_block_count - 1][parser->block_used++] = dimension;
+	out->dimension_count++;
 	tensor->rank++;
 	return 0;
 }
@@ -155,7 +203,6 @@ static int read_shape(struct parser *parser, struct rsum_safetensors_tensor *ten
 	struct rsum_json_token token;
 	int ret;
 
-	tensor->shape_index = (uint32_t)parser->out->dimension_count;
 	ret = next(parser, &token);
 	if (ret)
 		return ret;
@@ -288,8 +335,8 @@ static int read_tensor(struct parser *parser, const struct rsum_json_token *key)
 		ret = read_members(parser, &tensor);
 	if (ret)
 		return ret;
-	tensors = make_room(out->tensors, out->tensor_count, &parser->tensor_capacity,
-			    sizeof(*tensors));
+	tensors = make_room(parser, out->tensors, out->tensor_count, &parser->tensor_capacity,
+			    sizeof(*tensors), TENSOR_TEXT_BYTES);
 	if (!tensors)
 		return RINGSUM_E_NOMEM;
 	out->tensors = tensors;
@@ -300,6 +347,7 @@ static int read_tensor(struct parser *parser, const struct rsum_json_token *key)
 static int read_pair(struct parser *parser, const struct rsum_json_token *key)
 {
 	struct rsum_safetensors *out = parser->out;
+	uint64_t limit = RSUM_LIMIT_METADATA(out->header_bytes);
 	struct rsum_safetensors_pair *pairs;
 	struct rsum_json_token token;
 	char shown[RSUM_SHOWN_NAME_BYTES];
@@ -317,17 +365,19 @@ static int read_pair(struct parser *parser, const struct rsum_json_token *key)
 	ret = check_string(parser, &token);
 	if (ret)
 		return ret;
-	if (out->metadata_count == RSUM_LIMIT_METADATA)
-		return refuse(parser, "__metadata__: more than %d pairs, which is the limit",
-			      RSUM_LIMIT_METADATA);
-	pairs = make_room(out->metadata, out->metadata_count, &parser->metadata_capacity,
-			  sizeof(*pairs));
+	if (out->metadata_count == limit)
+		return refuse(parser,
+			      "__metadata__: more than %" PRIu64 " pairs, which is the limit for a "
+			      "header of this size",
+			      limit);
+	pairs = make_room(parser, out->metadata, out->metadata_count, &parser->metadata_capacity,
+			  sizeof(*pairs), PAIR_TEXT_BYTES);
 	if (!pairs)
 		return RINGSUM_E_NOMEM;
 	out->metadata = pairs;
 	pairs[out->metadata_count++] = (struct rsum_safetensors_pair){
-		.key = key->string,
-		.value = token.string,
+		.key = (uint32_t)(key->string - out->text),
+		.value = (uint32_t)(token.string - out->text),
 	};
 	return 0;
 }

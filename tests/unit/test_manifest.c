@@ -598,7 +598,12 @@ static void run_header_case(const struct header_case *item)
 		.is_wellformed = true,
 	};
 	uint64_t dimensions[4] = { 99 };
-	struct rsum_safetensors header = { .dimensions = dimensions, .dimension_count = 4 };
+	uint64_t *blocks[] = { dimensions };
+	struct rsum_safetensors header = {
+		.shape_blocks = blocks,
+		.shape_block_count = 1,
+		.dimension_count = 4,
+	};
 	struct rsum_safetensors_tensor shown = {
 		.name = "t",
 		.begin = item->shown_range[0],

@@ -35,14 +35,13 @@ static void check_table(const struct rsum_safetensors *header)
 	assert_true(header->data_begin == LENGTH_BYTES + header->header_bytes);
 	for (size_t i = 0; i < header->tensor_count; i++) {
 		const struct rsum_safetensors_tensor *tensor = &header->tensors[i];
-		const uint64_t *shape =
-			tensor->rank ? header->dimensions + tensor->shape_index : NULL;
+		const uint64_t *shape = rsum_safetensors_shape(header, tensor);
 		uint64_t size_bytes;
 
 		assert_true(tensor->begin == begin && tensor->end >= begin);
 		begin = tensor->end;
 		assert_true(tensor->rank <= RSUM_LIMIT_RANK);
-		assert_true(tensor->shape_index + tensor->rank <= header->dimension_count);
+		assert_true(tensor->rank <= header->dimension_count);
 		assert_int_equal(rsum_shape_bytes((enum ringsum_dtype)tensor->dtype, shape,
 						  tensor->rank, &size_bytes),
 				 RSUM_SHAPE_OK);
@@ -187,17 +186,17 @@ static void test_table(void **state)
 	assert_ptr_equal(b, &header.tensors[1]);
 	assert_int_equal(b->dtype, RINGSUM_DTYPE_BF16);
 	assert_int_equal(b->rank, 2);
-	assert_int_equal(header.dimensions[b->shape_index], 2);
-	assert_int_equal(header.dimensions[b->shape_index + 1], 3);
+	assert_int_equal(rsum_safetensors_shape(&header, b)[0], 2);
+	assert_int_equal(rsum_safetensors_shape(&header, b)[1], 3);
 	assert_int_equal(b->begin, LENGTH_BYTES + EXAMPLE_BYTES + 4);
 	assert_int_equal(header.tensors[0].rank, 0);
 	assert_null(rsum_safetensors_find(&header, "c"));
 	assert_null(rsum_safetensors_find(&header, "__metadata__"));
 	assert_int_equal(header.metadata_count, 2);
-	assert_string_equal(header.metadata[0].key, "format");
-	assert_string_equal(header.metadata[0].value, "pt");
-	assert_string_equal(header.metadata[1].key, "\xc3\xa9");
-	assert_string_equal(header.metadata[1].value, "");
+	assert_string_equal(rsum_safetensors_key(&header, 0), "format");
+	assert_string_equal(rsum_safetensors_value(&header, 0), "pt");
+	assert_string_equal(rsum_safetensors_key(&header, 1), "\xc3\xa9");
+	assert_string_equal(rsum_safetensors_value(&header, 1), "");
 	rsum_safetensors_deinit(&header);
 	assert_null(rsum_safetensors_find(&header, "b"));
 	rsum_safetensors_deinit(&header);
@@ -358,6 +357,56 @@ static void test_limit_of_rank(void **state)
 	}
 }
 
+/* Writes `count` units between a beginning and an end; the name in each is its number. */
+static size_t write_many(char *text, const char *begin, const char *unit, unsigned count,
+			 const char *end, size_t padded_bytes)
+{
+	size_t used = (size_t)sprintf(text, "%s", begin), length = strlen(unit);
+
+	for (unsigned i = 0; i < count; i++) {
+		memcpy(text + used, unit, length);
+		for (unsigned digit = 0; digit < 3; digit++)
+			text[used + 1 + digit] =
+				"0123456789abcdefghijklmnopqrstuv"[i >> 5 * digit & 31];
+		used += length;
+	}
+	used += (size_t)sprintf(text + used, "%s", end);
+	assert_true(used <= padded_bytes);
+	memset(text + used, ' ', padded_bytes - used);
+	return padded_bytes;
+}
+
+#define ONES_16 "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
+#define RANK_64 "[" ONES_16 ONES_16 ONES_16 "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,0]"
+
+/* Dimensions and pairs of metadata are bounded by the size of the header, to the byte. */
+static void test_limits_that_grow_with_the_header(void **state)
+{
+	static char text[100000];
+	struct {
+		const char *begin, *unit, *end, *refusal;
+		unsigned count;
+		size_t enough_bytes;
+	} cases[] = {
+		{ "{", "\"###\":{\"dtype\":\"U8\",\"shape\":" RANK_64 ",\"data_offsets\":[0,0]},",
+		  "\"last\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1]}}",
+		  "more than 25599 dimensions", 400, (400 * 64 - 16384) * 10 },
+		{ "{\"__metadata__\":{", "\"###\":\"\",", "\"###\":\"\"}}", "more than 9999 pairs",
+		  9999, (10000 - 4096) * 16 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < RSUM_COUNT_OF(cases); i++) {
+		for (unsigned lacking = 0; lacking < 2; lacking++) {
+			size_t size =
+				write_many(text, cases[i].begin, cases[i].unit, cases[i].count,
+					   cases[i].end, cases[i].enough_bytes - lacking);
+
+			check_limit(text, size, i == 0, lacking ? cases[i].refusal : NULL);
+		}
+	}
+}
+
 /*
  * No range ends beyond 2^62: reads past that would be no offsets to the system. One tensor has
  * at most 2^61 bytes, for its bits must fit 64; an F4 of 2^62 elements is as large, so several
@@ -509,6 +558,7 @@ int main(void)
 		cmocka_unit_test(test_any_order_of_tensors),
 		cmocka_unit_test(test_limit_of_a_name),
 		cmocka_unit_test(test_limit_of_rank),
+		cmocka_unit_test(test_limits_that_grow_with_the_header),
 		cmocka_unit_test(test_limit_of_an_offset),
 		cmocka_unit_test(test_limit_of_the_header),
 		cmocka_unit_test(test_head_shorter_than_the_file),
