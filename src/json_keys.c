@@ -42,8 +42,8 @@ struct rsum_json_keys {
 #define WALKED_KEYS_MAX 8
 #define SLOT_COUNT_MIN 256
 
-/* Begins with a table that will do for most headers, at a sixteenth of the size of the text. */
-#define TEXT_BYTES_PER_SLOT 64
+/* Begins with a table that will do for most headers, at a twelfth of the size of the text. */
+#define TEXT_BYTES_PER_SLOT 48
 #define KEY_BYTES_MIN 5 /* of text: "": and a digit, and what follows it */
 static_assert(RSUM_LIMIT_JSON_KEYS < KEY_INDEX_MASK, "a slot has room for every index");
 
@@ -188,22 +188,22 @@ static uint32_t grown_slot_count(const struct rsum_json *json, uint32_t extra)
 	const struct rsum_json_keys *keys = json->keys;
 	uint64_t left = json->size_bytes - json->position;
 	uint64_t walked = (uint64_t)json->depth * WALKED_KEYS_MAX;
-	uint64_t needed = (keys->slots_used + extra + walked + left / KEY_BYTES_MIN) / 7 * 8 + 16;
+	uint64_t needed = (keys->slots_used + extra + walked + left / KEY_BYTES_MIN) / 3 * 4 + 8;
 	uint64_t grown = RSUM_MAX(keys->slot_count / 2 * 3,
 				  (uint32_t)json->size_bytes / TEXT_BYTES_PER_SLOT);
 
 	return (uint32_t)RSUM_MAX(RSUM_MIN(grown, needed), SLOT_COUNT_MIN);
 }
 
-/* Room for `extra` more keys with an eighth of the slots empty; one table at a time. */
+/* Room for `extra` more keys with a quarter of the slots empty; one table at a time. */
 static int reserve_slots(struct rsum_json *json, uint32_t extra)
 {
 	struct rsum_json_keys *keys = json->keys;
 
-	if (keys->slots_used + extra <= keys->slot_count / 8 * 7)
+	if (keys->slots_used + extra <= keys->slot_count / 4 * 3)
 		return 0;
 	keys->slot_count = grown_slot_count(json, extra);
-	RSUM_ASSERT(keys->slots_used + extra <= keys->slot_count / 8 * 7);
+	RSUM_ASSERT(keys->slots_used + extra <= keys->slot_count / 4 * 3);
 	keys->slots_used = 0;
 	free(keys->slots);
 	keys->slots = calloc(keys->slot_count, sizeof(*keys->slots));

@@ -147,10 +147,27 @@ int rsum_name_index_reserve(struct rsum_name_index *index, size_t count)
 	return slot_count == index->slot_count ? 0 : grow(index, slot_count);
 }
 
+uint32_t rsum_name_index_tag(const char *name)
+{
+	return (uint32_t)rsum_hash_bytes(name, strlen(name));
+}
+
+void rsum_name_index_expect(const struct rsum_name_index *index, uint32_t tag)
+{
+	if (index->slot_count)
+		__builtin_prefetch(&index->slots[tag & (index->slot_count - 1)], 1);
+}
+
 int rsum_name_index_add(struct rsum_name_index *index, const char *name, uint32_t number,
 			uint32_t *existing_out)
 {
-	uint32_t tag = (uint32_t)rsum_hash_bytes(name, strlen(name));
+	return rsum_name_index_add_tagged(index, name, rsum_name_index_tag(name), number,
+					  existing_out);
+}
+
+int rsum_name_index_add_tagged(struct rsum_name_index *index, const char *name, uint32_t tag,
+			       uint32_t number, uint32_t *existing_out)
+{
 	struct rsum_name_slot *slot;
 	int ret;
 
@@ -176,7 +193,7 @@ uint32_t rsum_name_index_find(const struct rsum_name_index *index, const char *n
 
 	if (!index->slot_count)
 		return RSUM_NAME_INDEX_NONE;
-	slot = find_slot(index, name, (uint32_t)rsum_hash_bytes(name, strlen(name)));
+	slot = find_slot(index, name, rsum_name_index_tag(name));
 	return slot->name ? slot->number : RSUM_NAME_INDEX_NONE;
 }
 

@@ -30,6 +30,16 @@ RSUM_MUST_CHECK int rsum_name_index_reserve(struct rsum_name_index *index, size_
 RSUM_MUST_CHECK int rsum_name_index_add(struct rsum_name_index *index, const char *name,
 					uint32_t number, uint32_t *existing_out);
 
+/*
+ * The same in steps, for many names in a row: the tag of a name, the place that it will need
+ * fetched ahead of time, and the addition.
+ */
+uint32_t rsum_name_index_tag(const char *name);
+void rsum_name_index_expect(const struct rsum_name_index *index, uint32_t tag);
+RSUM_MUST_CHECK int rsum_name_index_add_tagged(struct rsum_name_index *index, const char *name,
+					       uint32_t tag, uint32_t number,
+					       uint32_t *existing_out);
+
 /* The number of `name`, or RSUM_NAME_INDEX_NONE. */
 uint32_t rsum_name_index_find(const struct rsum_name_index *index, const char *name);
 

@@ -5,6 +5,7 @@
  */
 #include "safetensors.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -56,7 +57,33 @@ static void merge(const struct rsum_safetensors_tensor *from, struct rsum_safete
 	}
 }
 
-/* A merge sort: as fast on the worst order as on any. Nearly all headers are sorted already. */
+/* Merges all neighbours of `width` in from[first, end) into to[first, end). */
+static void merge_neighbours(const struct rsum_safetensors_tensor *from,
+			     struct rsum_safetensors_tensor *to, size_t first, size_t end,
+			     size_t width)
+{
+	for (size_t i = first; i < end; i += 2 * width)
+		merge(from, to, i, RSUM_MIN(i + width, end), RSUM_MIN(i + 2 * width, end));
+}
+
+/* Two blocks of 512 KiB, which stay in the cache; an even number of passes brings them back. */
+#define SORT_BLOCK_BITS 14
+#define SORT_BLOCK ((size_t)1 << SORT_BLOCK_BITS)
+static_assert(SORT_BLOCK_BITS % 2 == 0, "a sorted block stands where it stood");
+
+static void sort_block(struct rsum_safetensors_tensor *tensors,
+		       struct rsum_safetensors_tensor *room, size_t first, size_t end)
+{
+	for (size_t width = 1; width < SORT_BLOCK; width *= 4) {
+		merge_neighbours(tensors, room, first, end, width);
+		merge_neighbours(room, tensors, first, end, 2 * width);
+	}
+}
+
+/*
+ * A merge sort: as fast on the worst order as on any. Nearly all headers are sorted already. It
+ * sorts blocks before it merges them, since a million tensors are more than any cache holds.
+ */
 static int sort_tensors(struct rsum_safetensors *out)
 {
 	struct rsum_safetensors_tensor *from = out->tensors, *to, *swap;
@@ -70,10 +97,10 @@ static int sort_tensors(struct rsum_safetensors *out)
 	to = malloc(count * sizeof(*to));
 	if (!to)
 		return RINGSUM_E_NOMEM;
-	for (size_t width = 1; width < count; width *= 2) {
-		for (i = 0; i < count; i += 2 * width)
-			merge(from, to, i, RSUM_MIN(i + width, count),
-			      RSUM_MIN(i + 2 * width, count));
+	for (i = 0; i < count; i += SORT_BLOCK)
+		sort_block(from, to, i, RSUM_MIN(i + SORT_BLOCK, count));
+	for (size_t width = SORT_BLOCK; width < count; width *= 2) {
+		merge_neighbours(from, to, 0, count, width);
 		swap = from;
 		from = to;
 		to = swap;
@@ -185,21 +212,35 @@ static int place_tensors(struct rsum_safetensors *out, struct rsum_refusal *refu
 	return 0;
 }
 
+/* The table is larger than any cache and names are met in no order of it: fetch places ahead. */
+#define NAMES_AHEAD 16
+
 static int index_names(struct rsum_safetensors *out)
 {
-	uint32_t existing;
+	uint32_t existing, tags[NAMES_AHEAD];
 	int ret;
 
 	ret = rsum_name_index_reserve(&out->by_name, out->tensor_count);
 	if (ret)
 		return ret;
-	for (size_t i = 0; i < out->tensor_count; i++) {
-		ret = rsum_name_index_add(&out->by_name, out->tensors[i].name, (uint32_t)i,
-					  &existing);
-		if (ret)
-			return ret;
-		/* The reader refuses duplicate keys, and names with NUL were refused. */
-		RSUM_ASSERT(existing == RSUM_NAME_INDEX_NONE);
+	for (size_t ahead = 0; ahead < out->tensor_count + NAMES_AHEAD; ahead++) {
+		size_t i = ahead - NAMES_AHEAD;
+
+		if (ahead >= NAMES_AHEAD) {
+			ret = rsum_name_index_add_tagged(&out->by_name, out->tensors[i].name,
+							 tags[i % NAMES_AHEAD], (uint32_t)i,
+							 &existing);
+			if (ret)
+				return ret;
+			/* The reader refuses duplicate keys, and names with NUL were refused. */
+			RSUM_ASSERT(existing == RSUM_NAME_INDEX_NONE);
+		}
+		if (ahead + NAMES_AHEAD < out->tensor_count)
+			__builtin_prefetch(out->tensors[ahead + NAMES_AHEAD].name);
+		if (ahead < out->tensor_count) {
+			tags[ahead % NAMES_AHEAD] = rsum_name_index_tag(out->tensors[ahead].name);
+			rsum_name_index_expect(&out->by_name, tags[ahead % NAMES_AHEAD]);
+		}
 	}
 	return 0;
 }

@@ -72,6 +72,7 @@ static int check_string(struct parser *parser, const struct rsum_json_token *tok
 #define TENSOR_TEXT_BYTES 48
 #define DIMENSION_TEXT_BYTES 2
 #define PAIR_TEXT_BYTES 5
+#define ELEMENT_TEXT_BYTES 128 /* of any kind, where there is nothing to reckon with yet */
 
 /* A block is full where another shape might not fit. */
 #define SHAPE_BLOCK_DIMENSIONS ((size_t)1 << RSUM_SHAPE_BLOCK_BITS)
@@ -85,7 +86,8 @@ static void *make_room(const struct parser *parser, void *array, size_t count, s
 		       size_t element_bytes, size_t text_bytes)
 {
 	size_t left = parser->json.size_bytes - parser->json.position;
-	size_t grown = RSUM_MAX(*capacity + *capacity / 2, 64);
+	/* The first will do for most headers, whose tensors take 130 bytes and more each. */
+	size_t grown = *capacity ? *capacity + *capacity / 2 : 64 + left / ELEMENT_TEXT_BYTES;
 
 	if (count < *capacity)
 		return array;

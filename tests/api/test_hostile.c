@@ -88,6 +88,39 @@ static void test_large_headers(void **state)
 	assert_no_complaint();
 }
 
+static bool fills_tables(const struct text *header)
+{
+	static const char *const names[] = { "empty tensors", "tensors of rank 64", "metadata",
+					     "keys" };
+
+	for (size_t i = 0; i < COUNT_OF(names); i++)
+		if (strcmp(names[i], header->name) == 0)
+			return true;
+	return false;
+}
+
+/* Tables grow in steps, so that other sizes may take more for their size than the largest does. */
+static void test_headers_of_other_sizes(void **state)
+{
+	static const size_t mebibytes[] = { 5, 12, 31 };
+	const struct expectation expected = { .result = RINGSUM_E_REFUSED };
+	char name[64];
+
+	(void)state;
+	write_sound();
+	for (size_t i = 0; i < COUNT_OF(headers); i++) {
+		snprintf(name, sizeof(name), "header: %s", headers[i].name);
+		for (size_t k = 0; fills_tables(&headers[i]) && k < COUNT_OF(mebibytes); k++) {
+			size_t size = mebibytes[k] << (IS_SANITIZED ? 16 : 20);
+
+			size = write_text(drafter_path(&drafter, "x.safetensors"), &headers[i],
+					  size, true);
+			verify_large(name, &expected, size);
+		}
+	}
+	assert_no_complaint();
+}
+
 static void test_large_manifests(void **state)
 {
 	char name[64];
@@ -586,6 +619,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_large_headers),
+		cmocka_unit_test(test_headers_of_other_sizes),
 		cmocka_unit_test(test_large_manifests),
 		cmocka_unit_test(test_a_million_promises_of_one_missing_file),
 		cmocka_unit_test(test_numbers_of_a_config),
