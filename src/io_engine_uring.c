@@ -326,7 +326,8 @@ out:
 /*
  * Waits until the kernel has freed the ring, which was closed. Reads from a disk cannot be
  * cancelled, and closing the ring waits for nothing: without this they would land in memory that
- * its owner, told that they failed, has begun to use for something else.
+ * its owner, told that they failed, has begun to use for something else. (A process that was forked
+ * meanwhile and did not exec holds the ring as well, and is waited for.)
  */
 static void await_end(const struct rsum_io_engine *engine)
 {

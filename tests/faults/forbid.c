@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs a command that may not use some of io_uring's system calls, as in a container:
+ * Runs a command that may not use some system calls, as in a container: those of io_uring, one or
+ * all, or openat2.
  *
- *   forbid setup|enter|register|all ERRNO COMMAND [ARGUMENT...]
+ *   forbid setup|enter|register|all|openat2 ERRNO COMMAND [ARGUMENT...]
  *
  * The filter is plain BPF, for this architecture's own calls.
  */
@@ -24,6 +25,7 @@ int main(int argc, char **argv)
 		{ "enter", { SYS_io_uring_enter, SYS_io_uring_enter, SYS_io_uring_enter } },
 		{ "register",
 		  { SYS_io_uring_register, SYS_io_uring_register, SYS_io_uring_register } },
+		{ "openat2", { SYS_openat2, SYS_openat2, SYS_openat2 } },
 		{ "all", { SYS_io_uring_setup, SYS_io_uring_enter, SYS_io_uring_register } },
 	};
 	size_t i;
@@ -39,6 +41,6 @@ int main(int argc, char **argv)
 		perror(argv[3]);
 		return 127;
 	}
-	fprintf(stderr, "usage: forbid setup|enter|register|all ERRNO COMMAND...\n");
+	fprintf(stderr, "usage: forbid setup|enter|register|all|openat2 ERRNO COMMAND...\n");
 	return 125;
 }

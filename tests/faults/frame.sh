@@ -7,8 +7,8 @@
 # As root a test runs in mount and process namespaces of its own, and on a tmpfs that is seen there
 # only: however it ends, mounts, loop devices, FUSE servers and files end with it.
 
-apart() { # runs the test again, apart; returns where that cannot be done
-	[ -z "${RINGSUM_FAULTS_APART-}" ] && [ "$(id -u)" -eq 0 ] || return 0
+apart() { # runs the test again, apart; returns where that cannot be done, or shall not
+	[ -z "${RINGSUM_FAULTS_APART-}" ] && [ -z "${is_together-}" ] && [ "$(id -u)" -eq 0 ] || return 0
 	unshare -m -p -f --mount-proc true 2>/dev/null || return 0
 	export RINGSUM_FAULTS_APART=1
 	exec unshare -m -p -f --kill-child --mount-proc -- bash "$0" "$@"
@@ -73,18 +73,21 @@ skip_rest() {
 user=$((61000 + $$ % 500))
 as_user() { setpriv --reuid="$user" --regid="$user" --clear-groups "$@"; }
 
-# Whether that user can run ringsum at all, wherever it was built.
+# Whether that user can run ringsum at all: a copy of it, since it may have been built anywhere.
 user_is_ready() {
-	[ -z "$(why_not_apart)" ] || return 1
-	chmod 755 "$work" && mkdir -p built &&
-		mount -o bind,ro "$(dirname "$RINGSUM")/../" built || return 1
-	RINGSUM_OF_USER=$work/built/$(basename "$(dirname "$RINGSUM")")/$(basename "$RINGSUM")
+	local built
+	built=$(dirname "$(dirname "$RINGSUM")")
+	[ "$(id -u)" -eq 0 ] || return 1
+	chmod 755 "$work" && mkdir -p as-user/tools as-user/src &&
+		cp "$RINGSUM" as-user/tools && cp "$built"/src/libringsum.so.0 as-user/src || return 1
+	RINGSUM_OF_USER=$work/as-user/tools/$(basename "$RINGSUM")
 	as_user "$RINGSUM_OF_USER" --version >/dev/null 2>&1
 }
 
 # run COMMAND...: as ringsum does, for any command.
+patience=120
 run() {
-	timeout 120 "$@" >out 2>err </dev/null
+	timeout "$patience" "$@" >out 2>err </dev/null
 	status=$?
 	cat out err >both
 	ran="$*"
