@@ -24,15 +24,12 @@ struct lane_queue {
 struct rsum_hash_crew {
 	/* Fixed after start. */
 	const struct rsum_digest_impl *impl;
-	const struct rsum_range *ranges;
-	struct rsum_range_result *results;
 	struct rsum_hash_lane *lanes;
 	unsigned lane_count;
 	unsigned width;	       /* lanes that one worker advances side by side */
 	unsigned company;      /* so many are worth beginning with */
 	unsigned narrow_width; /* lanes beside which a long one is not held up */
 	bool is_hashing_off;
-	struct rsum_damage_view *views;
 	bool is_idle;
 	pthread_t *threads;
 	unsigned thread_count;
@@ -58,12 +55,11 @@ struct worker {
 
 /* ---- one lane's bytes: no lock, the holder only ---------------------------------------- */
 
-static const struct rsum_range *current_range(const struct rsum_hash_crew *crew,
-					      const struct rsum_hash_lane *lane)
+static const struct rsum_range *current_range(const struct rsum_hash_lane *lane)
 {
 	if (lane->next_range == lane->plan->first_range + lane->plan->range_count)
 		return NULL;
-	return &crew->ranges[lane->next_range];
+	return &lane->ranges[lane->next_range];
 }
 
 static void finish_range(struct rsum_hash_lane *lane)
@@ -114,11 +110,11 @@ static bool next_span(struct rsum_hash_crew *crew, struct rsum_hash_lane *lane)
 	uint64_t buffer_end = buffer->offset + buffer->expected;
 	const struct rsum_range *range;
 
-	while ((range = current_range(crew, lane)) != NULL) {
+	while ((range = current_range(lane)) != NULL) {
 		uint64_t position =
 			RSUM_MAX(RSUM_MAX(lane->position, buffer->offset), range->begin);
 		uint64_t run_end = RSUM_MIN(range->end, buffer_end);
-		struct rsum_range_result *result = &crew->results[range->id];
+		struct rsum_range_result *result = &lane->results[range->id];
 		const uint8_t *data;
 
 		if (position >= buffer_end)
@@ -156,15 +152,15 @@ static bool next_span(struct rsum_hash_crew *crew, struct rsum_hash_lane *lane)
 static void finish_span(struct worker *worker, struct rsum_hash_lane *lane)
 {
 	struct rsum_hash_crew *crew = worker->crew;
-	const struct rsum_range *range = current_range(crew, lane);
-	struct rsum_range_result *result = &crew->results[range->id];
+	const struct rsum_range *range = current_range(lane);
+	struct rsum_range_result *result = &lane->results[range->id];
 	const uint8_t *data = lane->buffer->data + (lane->position - lane->buffer->offset);
 	uint8_t *target = copy_target(range, lane->position, data);
 
 	if (target)
 		memcpy(target, data, lane->span_bytes);
-	if (crew->views)
-		rsum_damage_see(&crew->views[range->id], lane->position - range->begin, data,
+	if (lane->views)
+		rsum_damage_see(&lane->views[range->id], lane->position - range->begin, data,
 				lane->span_bytes);
 	lane->position += lane->span_bytes;
 	worker->hashed_bytes += lane->span_bytes;
@@ -278,7 +274,7 @@ static void renew_lanes(struct worker *worker)
 		give_back_buffer(crew, lane);
 		if (take_buffer(lane))
 			continue;
-		lane->state = current_range(crew, lane) ? RSUM_LANE_WAITING : RSUM_LANE_DONE;
+		lane->state = current_range(lane) ? RSUM_LANE_WAITING : RSUM_LANE_DONE;
 		worker->lanes[i] = worker->lanes[--worker->lane_count];
 	}
 }
@@ -389,12 +385,16 @@ unsigned rsum_hash_crew_threads(const struct rsum_hash_crew *crew)
 	return crew->thread_count;
 }
 
-void rsum_hash_lane_open(struct rsum_hash_lane *lane, const struct rsum_lane *plan, bool is_long)
+void rsum_hash_lane_open(struct rsum_hash_lane *lane, const struct rsum_hash_work *work,
+			 bool is_long)
 {
 	RSUM_ASSERT(lane->state == RSUM_LANE_CLOSED && !lane->head && !lane->buffer);
-	lane->plan = plan;
+	lane->plan = work->lane;
+	lane->ranges = work->ranges;
+	lane->results = work->results;
+	lane->views = work->views;
 	lane->is_long = is_long;
-	lane->next_range = plan->first_range;
+	lane->next_range = work->lane->first_range;
 	lane->position = 0;
 	lane->is_skipping = false;
 	lane->state = RSUM_LANE_WAITING;
@@ -510,13 +510,10 @@ int rsum_hash_crew_start(const struct rsum_hash_setup *setup, struct rsum_hash_c
 	if (!crew)
 		return RINGSUM_E_NOMEM;
 	crew->impl = setup->impl;
-	crew->ranges = setup->ranges;
-	crew->results = setup->results;
 	crew->width = rsum_digest_impl_width(setup->impl);
 	crew->company = (crew->width * 3 + 3) / 4;
 	crew->narrow_width = RSUM_MIN(rsum_digest_impl_narrow_width(setup->impl), crew->width);
 	crew->is_hashing_off = setup->is_hashing_off;
-	crew->views = setup->views;
 	crew->is_idle = setup->is_idle;
 	pthread_mutex_init(&crew->lock, NULL);
 	pthread_condattr_init(&monotonic);

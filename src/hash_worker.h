@@ -37,6 +37,9 @@ struct rsum_hash_lane {
 	/* Fixed while it is open. */
 	const struct rsum_lane *plan;
 	bool is_long; /* it would end last if it went at the pace of the full width */
+	const struct rsum_range *ranges;   /* the plan's */
+	struct rsum_range_result *results; /* by range id */
+	struct rsum_damage_view *views;	   /* by range id, to look at the bytes besides; or NULL */
 	/* Guarded by the crew's lock. */
 	enum rsum_lane_state state;
 	struct rsum_buffer *head, *tail; /* in the order of the file */
@@ -56,13 +59,10 @@ struct rsum_hash_crew;
 
 struct rsum_hash_setup {
 	const struct rsum_digest_impl *impl;
-	const struct rsum_range *ranges;   /* the plan's */
-	struct rsum_range_result *results; /* by range id */
 	unsigned thread_count;
-	unsigned lane_count;		/* lanes that can be open at the same time */
-	bool is_hashing_off;		/* buffers only pass through, and no range is ever hashed */
-	bool is_idle;			/* the threads make way for everyone else's */
-	struct rsum_damage_view *views; /* by range id, to look at the bytes besides; or NULL */
+	unsigned lane_count; /* lanes that can be open at the same time */
+	bool is_hashing_off; /* buffers only pass through, and no range is ever hashed */
+	bool is_idle;	     /* the threads make way for everyone else's */
 };
 
 /* Starts the threads. Returns 0, RINGSUM_E_NOMEM, or RINGSUM_E_IO where no thread starts. */
@@ -75,11 +75,20 @@ unsigned rsum_hash_crew_threads(const struct rsum_hash_crew *crew);
 /* The lane with that number, below lane_count. */
 struct rsum_hash_lane *rsum_hash_crew_lane(struct rsum_hash_crew *crew, unsigned lane_number);
 
+/* What a lane is opened for. */
+struct rsum_hash_work {
+	const struct rsum_lane *lane;
+	const struct rsum_range *ranges;   /* the plan's */
+	struct rsum_range_result *results; /* by range id */
+	struct rsum_damage_view *views;	   /* by range id, or NULL */
+};
+
 /*
  * Opens a CLOSED lane for a plan's lane; loop only. The more streams go side by side the slower
  * is each: an is_long lane goes in a narrow company, as fast as a few streams can.
  */
-void rsum_hash_lane_open(struct rsum_hash_lane *lane, const struct rsum_lane *plan, bool is_long);
+void rsum_hash_lane_open(struct rsum_hash_lane *lane, const struct rsum_hash_work *work,
+			 bool is_long);
 
 /* Appends a buffer in state READING; buffers of a lane come in the order of the file. */
 void rsum_hash_crew_append(struct rsum_hash_crew *crew, struct rsum_buffer *buffer);

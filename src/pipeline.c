@@ -35,12 +35,14 @@
 
 struct open_file {
 	struct rsum_pipeline_file file;
-	uint32_t shard;
+	struct rsum_pipeline_job *job;
+	uint32_t shard;	     /* of the job */
 	unsigned lane_count; /* active lanes of it; 0: the entry is free */
 };
 
 struct active_lane {
 	const struct rsum_lane *plan; /* NULL: not active */
+	struct rsum_pipeline_job *job;
 	struct rsum_hash_lane *hash;
 	uint32_t file_slot;
 	uint64_t cursor;      /* where the next read begins */
@@ -50,9 +52,12 @@ struct active_lane {
 
 struct pipeline {
 	const struct rsum_pipeline_setup *setup;
-	const struct rsum_plan *plan;
-	struct rsum_range_result *results;
+	const struct rsum_pipeline_source *source;
 	struct rsum_pipeline_outcome *outcome;
+	struct rsum_pipeline_job *jobs;	   /* begun and not given back yet, oldest first */
+	struct rsum_pipeline_job *opening; /* the last of them, or NULL: lanes of it are left */
+	bool is_over;			   /* the source has no more */
+	uint64_t bytes_begun;		   /* of all jobs taken */
 	struct rsum_buffer_pool pool;
 	const struct rsum_io_engine_ops *ops;
 	struct rsum_io_engine *engine;
@@ -63,7 +68,6 @@ struct pipeline {
 	unsigned lane_capacity;
 	unsigned active_count;
 	unsigned lane_buffers_max; /* of one lane, while others could have some */
-	size_t next_lane;	   /* in the plan */
 	unsigned depth;
 	unsigned in_flight;
 	unsigned outstanding;	    /* buffers that are not free */
@@ -90,7 +94,7 @@ static uint64_t now_ns(void)
 /* ---- lanes and files --------------------------------------------------------------------- */
 
 /* The slot of a shard, opened where it is not open yet; a negative errno where it cannot be. */
-static int acquire_file(struct pipeline *p, uint32_t shard)
+static int acquire_file(struct pipeline *p, struct rsum_pipeline_job *job, uint32_t shard)
 {
 	struct rsum_pipeline_file file = { .fd = -1 };
 	int free_slot = -1, result;
@@ -99,16 +103,21 @@ static int acquire_file(struct pipeline *p, uint32_t shard)
 	for (i = 0; i < p->lane_capacity; i++) {
 		if (p->files[i].lane_count == 0) {
 			free_slot = (int)i;
-		} else if (p->files[i].shard == shard) {
+		} else if (p->files[i].job == job && p->files[i].shard == shard) {
 			p->files[i].lane_count++;
 			return (int)i;
 		}
 	}
 	RSUM_ASSERT(free_slot >= 0);
-	result = p->setup->files.open(p->setup->files.arg, shard, &file);
+	result = job->files.open(job->files.arg, shard, &file);
 	if (result < 0)
 		return result;
-	p->files[free_slot] = (struct open_file){ .file = file, .shard = shard, .lane_count = 1 };
+	p->files[free_slot] = (struct open_file){
+		.file = file,
+		.job = job,
+		.shard = shard,
+		.lane_count = 1,
+	};
 	p->ops->set_file(p->engine, (uint32_t)free_slot, file.fd);
 	return free_slot;
 }
@@ -122,20 +131,92 @@ static void release_file(struct pipeline *p, uint32_t file_slot)
 		return;
 	if (p->engine)
 		p->ops->set_file(p->engine, file_slot, -1);
-	p->setup->files.close(p->setup->files.arg, open->shard, &open->file);
+	open->job->files.close(open->job->files.arg, open->shard, &open->file);
 }
 
-static void fail_lane(struct pipeline *p, const struct rsum_lane *plan, int error)
+/* ---- jobs ---------------------------------------------------------------------------------- */
+
+/* Whatever was not reached is unread, never unmentioned. */
+static void fail_unreached(const struct rsum_pipeline_job *job, int error)
+{
+	size_t i;
+
+	for (i = 0; i < job->result_count; i++)
+		if (!job->results[i].is_hashed && job->results[i].error == 0)
+			job->results[i].error = error;
+}
+
+/* Gives a job back, none of whose lanes is open. */
+static void finish_job(struct pipeline *p, struct rsum_pipeline_job *job)
+{
+	struct rsum_pipeline_job **link = &p->jobs;
+
+	while (*link != job)
+		link = &(*link)->next;
+	*link = job->next;
+	job->next = NULL;
+	if (p->opening == job)
+		p->opening = NULL;
+	job->is_canceled = job->lanes_left > 0 && p->is_canceled;
+	fail_unreached(job, p->broken ? p->broken : -ECANCELED);
+	job->elapsed_ns = now_ns() - job->begin_ns;
+	job->starved_ns = p->outcome->starved_ns - job->starved_ns;
+	job->throttled_ns = p->outcome->throttled_ns - job->throttled_ns;
+	p->source->done(p->source->arg, job, p->outcome);
+}
+
+static void close_lane_of(struct pipeline *p, struct rsum_pipeline_job *job,
+			  const struct rsum_lane *lane)
+{
+	if (job->lane_closed)
+		job->lane_closed(job->files.arg, lane);
+	RSUM_ASSERT(job->lanes_left > 0);
+	if (--job->lanes_left == 0)
+		finish_job(p, job);
+}
+
+/* Takes the next job, where it comes within timeout_ms, as the one whose lanes are opened. */
+static bool take_job(struct pipeline *p, unsigned timeout_ms)
+{
+	struct rsum_pipeline_job *job, **link = &p->jobs;
+
+	if (p->is_over)
+		return false;
+	job = p->source->next(p->source->arg, timeout_ms, &p->is_over);
+	if (!job)
+		return false;
+	job->bytes_read = job->elapsed_ns = 0;
+	job->starved_ns = p->outcome->starved_ns;
+	job->throttled_ns = p->outcome->throttled_ns;
+	job->is_canceled = job->is_begun = false;
+	job->next_lane = 0;
+	job->lanes_left = job->plan->lane_count;
+	job->begin_ns = now_ns();
+	job->next = NULL;
+	while (*link)
+		link = &(*link)->next;
+	*link = p->opening = job;
+	p->bytes_begun += job->plan->bytes_total;
+	if (job->lanes_left == 0)
+		finish_job(p, job);
+	return true;
+}
+
+static void fail_lane(struct pipeline *p, struct rsum_pipeline_job *job,
+		      const struct rsum_lane *lane, int error)
 {
 	uint32_t i;
 
-	for (i = 0; i < plan->range_count; i++) {
-		const struct rsum_range *range = &p->plan->ranges[plan->first_range + i];
+	for (i = 0; i < lane->range_count; i++) {
+		const struct rsum_range *range = &job->plan->ranges[lane->first_range + i];
 
-		p->results[range->id].error = error;
-		p->results[range->id].error_offset = range->begin;
+		job->results[range->id].error = error;
+		job->results[range->id].error_offset = range->begin;
 	}
+	close_lane_of(p, job, lane);
 }
+
+/* ---- lanes --------------------------------------------------------------------------------- */
 
 /*
  * At the full width a stream goes at its share of a core's pace. A lane with more bytes than its
@@ -145,30 +226,39 @@ static bool lane_is_long(const struct pipeline *p, const struct rsum_lane *plan)
 {
 	unsigned width = rsum_digest_impl_width(p->setup->impl);
 	uint64_t streams = (uint64_t)p->setup->threads * width;
-	uint64_t left = p->plan->bytes_total - RSUM_MIN(p->bytes_done, p->plan->bytes_total);
+	uint64_t left = p->bytes_begun - RSUM_MIN(p->bytes_done, p->bytes_begun);
 
 	return width > rsum_digest_impl_narrow_width(p->setup->impl) &&
 	       plan->end - plan->begin > left / streams;
 }
 
-/* False where the lane must wait for another shard to be closed. */
-static bool open_lane(struct pipeline *p, struct active_lane *lane, const struct rsum_lane *plan)
+/* Opens the next lane of the job. False where it must wait for another shard to be closed. */
+static bool open_lane(struct pipeline *p, struct active_lane *lane, struct rsum_pipeline_job *job)
 {
-	int slot = acquire_file(p, plan->shard);
+	const struct rsum_lane *plan = &job->plan->lanes[job->next_lane];
+	const struct rsum_hash_work work = {
+		.lane = plan,
+		.ranges = job->plan->ranges,
+		.results = job->results,
+		.views = job->views,
+	};
+	int slot = acquire_file(p, job, plan->shard);
 
 	if ((slot == -EMFILE || slot == -ENFILE) && p->active_count > 0)
 		return false;
-	p->next_lane++;
+	if (++job->next_lane == job->plan->lane_count)
+		p->opening = NULL;
 	if (slot >= 0 && p->files[slot].file.size_bytes < plan->end) {
 		release_file(p, (uint32_t)slot);
 		slot = -ENODATA;
 	}
 	if (slot < 0) {
-		fail_lane(p, plan, slot);
+		fail_lane(p, job, plan, slot);
 		return true;
 	}
-	rsum_hash_lane_open(lane->hash, plan, lane_is_long(p, plan));
+	rsum_hash_lane_open(lane->hash, &work, lane_is_long(p, plan));
 	lane->plan = plan;
+	lane->job = job;
 	lane->file_slot = (uint32_t)slot;
 	lane->cursor = rsum_lane_begin(plan, p->files[slot].file.alignment);
 	lane->has_reads = true;
@@ -182,15 +272,21 @@ static void open_lanes(struct pipeline *p)
 	unsigned i;
 
 	for (i = 0; i < p->lane_capacity; i++)
-		while (!p->lanes[i].plan && p->next_lane < p->plan->lane_count && !p->broken &&
-		       !p->is_canceled)
-			if (!open_lane(p, &p->lanes[i], &p->plan->lanes[p->next_lane]))
+		while (!p->lanes[i].plan) {
+			if (p->broken || p->is_canceled)
 				return;
+			if (!p->opening && !take_job(p, 0))
+				return;
+			/* A job without lanes was given back at once. */
+			if (p->opening && !open_lane(p, &p->lanes[i], p->opening))
+				return;
+		}
 }
 
 static void close_lanes(struct pipeline *p)
 {
 	bool is_abandoned = p->broken || p->is_canceled;
+	const struct rsum_lane *plan;
 	unsigned i;
 
 	for (i = 0; i < p->lane_capacity; i++) {
@@ -201,8 +297,11 @@ static void close_lanes(struct pipeline *p)
 		/* All its buffers came back, so no range of it may be left open. */
 		RSUM_ASSERT(rsum_hash_lane_try_close(p->crew, lane->hash, is_abandoned));
 		release_file(p, lane->file_slot);
-		lane->plan = NULL;
 		p->active_count--;
+		plan = lane->plan;
+		lane->plan = NULL;
+		if (!is_abandoned || !lane->has_reads)
+			close_lane_of(p, lane->job, plan);
 	}
 }
 
@@ -245,7 +344,7 @@ static struct active_lane *choose_lane(struct pipeline *p)
 static uint8_t *direct_target(const struct pipeline *p, const struct active_lane *lane,
 			      const struct rsum_plan_read *read)
 {
-	const struct rsum_range *range = &p->plan->ranges[lane->plan->first_range];
+	const struct rsum_range *range = &lane->job->plan->ranges[lane->plan->first_range];
 	uint8_t *target;
 
 	if (lane->plan->range_count != 1 || !range->destination || read->offset < range->begin ||
@@ -334,6 +433,10 @@ static bool submit_reads(struct pipeline *p)
 		struct rsum_io_request *request = next_request(p, lane);
 
 		RSUM_ASSERT(request);
+		if (!lane->job->is_begun) {
+			lane->job->is_begun = true;
+			p->outcome->idle_begin_count += p->in_flight + count == 0;
+		}
 		p->batch[count++] = request;
 		if (p->rate.bytes_per_second)
 			rsum_rate_take(&p->rate, now_ns(), request->buffer->length);
@@ -420,7 +523,7 @@ static void complete(struct pipeline *p, struct rsum_io_request *request)
 	request->is_in_flight = false;
 	p->in_flight--;
 	if (request->result > 0)
-		p->outcome->bytes_read += (uint64_t)request->result;
+		lane_of(p, buffer)->job->bytes_read += (uint64_t)request->result;
 	verdict = judge(p, request);
 	if (verdict > 0) {
 		submit(p, &request, 1);
@@ -511,6 +614,20 @@ static void give_up_on_engine(struct pipeline *p)
 	p->in_flight = 0;
 }
 
+/* No lane is open. False where none will be any more; jobs that were not finished are given up. */
+static bool wait_for_job(struct pipeline *p)
+{
+	if (!p->broken && !p->is_canceled) {
+		if (p->opening)
+			return true;
+		(void)take_job(p, WAIT_MS);
+		return p->opening || !p->is_over;
+	}
+	while (p->jobs)
+		finish_job(p, p->jobs);
+	return false;
+}
+
 /* Nothing is on its way, and the rate has the next read wait. */
 static void sleep_until_turn(struct pipeline *p)
 {
@@ -560,8 +677,7 @@ static void run_loop(struct pipeline *p)
 				now_ns() - begin;
 		} else if (p->is_throttled) {
 			sleep_until_turn(p);
-		} else if (p->active_count == 0 &&
-			   (p->next_lane == p->plan->lane_count || p->broken || p->is_canceled)) {
+		} else if (p->active_count == 0 && !wait_for_job(p)) {
 			break;
 		}
 	}
@@ -610,11 +726,8 @@ static int start_crew(struct pipeline *p, struct ringsum_error *err)
 {
 	const struct rsum_hash_setup setup = {
 		.impl = p->setup->impl,
-		.ranges = p->plan->ranges,
-		.results = p->results,
 		.thread_count = p->setup->threads,
 		.is_hashing_off = p->setup->is_hashing_off,
-		.views = p->setup->views,
 		.is_idle = p->setup->is_idle,
 		.lane_count = p->lane_capacity,
 	};
@@ -630,20 +743,18 @@ static int start_crew(struct pipeline *p, struct ringsum_error *err)
 	return RINGSUM_OK;
 }
 
-/* No more buffers than the plan has reads: a small checkpoint is not worth a large pool. */
-static uint32_t choose_buffer_count(const struct pipeline *p)
+/* No more buffers than there are reads: a small checkpoint is not worth a large pool. */
+static uint32_t choose_buffer_count(const struct rsum_pipeline_setup *setup)
 {
-	const struct rsum_pipeline_setup *setup = p->setup;
 	uint64_t count = RSUM_MAX(setup->memory_bytes / setup->chunk_bytes, 1);
-	uint64_t reads = p->plan->lane_count * 2 + p->plan->bytes_total / setup->chunk_bytes;
 
-	return (uint32_t)RSUM_MIN(count, reads);
+	return (uint32_t)(setup->reads_max ? RSUM_MIN(count, setup->reads_max) : count);
 }
 
 static int start(struct pipeline *p, struct ringsum_error *err)
 {
 	unsigned width = rsum_digest_impl_width(p->setup->impl);
-	uint32_t buffer_count = choose_buffer_count(p);
+	uint32_t buffer_count = choose_buffer_count(p->setup);
 	int result;
 
 	p->lane_capacity = p->setup->threads * width + SPARE_LANES;
@@ -680,46 +791,79 @@ static void stop(struct pipeline *p)
 	free(p->lanes);
 }
 
-/* Whatever was not reached is unread, never unmentioned. */
-static void fail_unreached(struct pipeline *p, size_t result_count)
-{
-	size_t i;
-
-	for (i = 0; i < result_count; i++)
-		if (!p->results[i].is_hashed && p->results[i].error == 0)
-			p->results[i].error = p->broken ? p->broken : -ECANCELED;
-}
-
-int rsum_pipeline_run(const struct rsum_pipeline_setup *setup, const struct rsum_plan *plan,
-		      struct rsum_range_result *results, size_t result_count,
+int rsum_pipeline_run(const struct rsum_pipeline_setup *setup,
+		      const struct rsum_pipeline_source *source,
 		      struct rsum_pipeline_outcome *outcome, struct ringsum_error *err)
 {
 	struct pipeline p = {
 		.setup = setup,
-		.plan = plan,
-		.results = results,
+		.source = source,
 		.outcome = outcome,
 	};
 	uint64_t begin_ns = now_ns();
 	int result;
 
 	*outcome = (struct rsum_pipeline_outcome){ .chunk_bytes = setup->chunk_bytes };
-	if (plan->lane_count == 0)
-		return RINGSUM_OK;
 	result = start(&p, err);
 	if (result == RINGSUM_OK) {
-		run_loop(&p);
-		report_progress(&p, true);
 		outcome->engine = p.ops->name;
 		outcome->page_kind = rsum_page_kind_name(p.pool.page_kind);
 		outcome->depth = p.depth;
 		outcome->threads = rsum_hash_crew_threads(p.crew);
+		run_loop(&p);
+		report_progress(&p, true);
 	}
-	fail_unreached(&p, result_count);
 	stop(&p);
 	outcome->elapsed_ns = now_ns() - begin_ns;
 	outcome->is_canceled = p.is_canceled;
 	if (result == RINGSUM_OK && p.is_canceled)
 		return rsum_error_set(err, RINGSUM_E_CANCELED, "canceled");
+	return result;
+}
+
+/* ---- one job ---------------------------------------------------------------------------------- */
+
+struct lone_job {
+	struct rsum_pipeline_job *job; /* NULL once it was taken */
+};
+
+static struct rsum_pipeline_job *next_lone(void *arg, unsigned timeout_ms, bool *is_over_out)
+{
+	struct lone_job *lone = arg;
+	struct rsum_pipeline_job *job = lone->job;
+
+	(void)timeout_ms;
+	lone->job = NULL;
+	*is_over_out = true;
+	return job;
+}
+
+static void lone_is_done(void *arg, struct rsum_pipeline_job *job,
+			 const struct rsum_pipeline_outcome *outcome)
+{
+	(void)arg;
+	(void)job;
+	(void)outcome;
+}
+
+int rsum_pipeline_run_job(const struct rsum_pipeline_setup *setup, struct rsum_pipeline_job *job,
+			  struct rsum_pipeline_outcome *outcome, struct ringsum_error *err)
+{
+	struct rsum_pipeline_setup own = *setup;
+	struct lone_job lone = { .job = job };
+	const struct rsum_pipeline_source source = {
+		.arg = &lone,
+		.next = next_lone,
+		.done = lone_is_done,
+	};
+	int result;
+
+	*outcome = (struct rsum_pipeline_outcome){ .chunk_bytes = setup->chunk_bytes };
+	job->bytes_read = 0;
+	if (job->plan->lane_count == 0)
+		return RINGSUM_OK;
+	own.reads_max = job->plan->lane_count * 2 + job->plan->bytes_total / setup->chunk_bytes;
+	result = rsum_pipeline_run(&own, &source, outcome, err);
+	fail_unreached(job, -ECANCELED);
 	return result;
 }

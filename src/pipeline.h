@@ -31,6 +31,48 @@ struct rsum_pipeline_files {
 	void (*close)(void *arg, uint32_t shard, const struct rsum_pipeline_file *file);
 };
 
+/*
+ * A plan to be read. Several may be open at one time: where a job has no lane left to open, the
+ * lanes of the next are opened, so that the disk goes on while the first is hashed to its end.
+ */
+struct rsum_pipeline_job {
+	/* The caller's; fixed until the job is given back. */
+	const struct rsum_plan *plan;
+	struct rsum_range_result *results; /* by range id; zeroed */
+	size_t result_count;
+	struct rsum_damage_view *views; /* by range id, where it is asked how bytes look; or NULL */
+	struct rsum_pipeline_files files;
+	/* Every range of the lane is hashed or has an error. With files.arg. May be NULL. */
+	void (*lane_closed)(void *arg, const struct rsum_lane *lane);
+	/* Filled when it is given back. */
+	uint64_t bytes_read;
+	uint64_t elapsed_ns;   /* since its first lane was opened; other jobs may have shared it */
+	uint64_t starved_ns;   /* of those, as in the outcome */
+	uint64_t throttled_ns; /* of those, as in the outcome */
+	bool is_canceled;      /* not all of it was reached */
+	/* The loop's. */
+	size_t next_lane;  /* in the plan: the next to be opened */
+	size_t lanes_left; /* not closed yet */
+	bool is_begun;	   /* a read of it was started */
+	uint64_t begin_ns;
+	struct rsum_pipeline_job *next;
+};
+
+struct rsum_pipeline_outcome;
+
+/* Where jobs come from and go to. Called from the loop's thread only. */
+struct rsum_pipeline_source {
+	void *arg;
+	/*
+	 * The next job, or NULL where there is none after timeout_ms (0: does not wait).
+	 * *is_over_out is set where none will come any more.
+	 */
+	struct rsum_pipeline_job *(*next)(void *arg, unsigned timeout_ms, bool *is_over_out);
+	/* Takes a job back: each of its ranges is hashed or has an error. */
+	void (*done)(void *arg, struct rsum_pipeline_job *job,
+		     const struct rsum_pipeline_outcome *outcome);
+};
+
 struct rsum_pipeline_setup {
 	enum ringsum_engine engine;
 	enum ringsum_direct direct;
@@ -41,11 +83,9 @@ struct rsum_pipeline_setup {
 	const struct rsum_digest_impl *impl;
 	/* To measure reading alone: every range ends with -ECANCELED, or with a read's error. */
 	bool is_hashing_off;
-	/* By range id, where it is asked how the bytes look that are hashed; or NULL. */
-	struct rsum_damage_view *views;
 	uint64_t bytes_per_second_max; /* 0: no limit */
 	bool is_idle;		       /* reads and threads make way for others */
-	struct rsum_pipeline_files files;
+	uint64_t reads_max;	       /* no more buffers than that are of use; 0: not known */
 	/* Called at most 20 times a second with the bytes hashed; non-zero cancels. May be NULL. */
 	int (*progress)(void *arg, uint64_t bytes_done);
 	void *progress_arg;
@@ -59,7 +99,7 @@ struct rsum_pipeline_outcome {
 	uint32_t chunk_bytes;
 	unsigned depth;
 	unsigned threads;
-	uint64_t bytes_read;
+	unsigned idle_begin_count; /* jobs whose first read found none in flight */
 	uint64_t elapsed_ns;
 	uint64_t starved_ns;   /* the loop could not read on because buffers were being hashed */
 	uint64_t throttled_ns; /* it could have, but for bytes_per_second_max */
@@ -67,15 +107,23 @@ struct rsum_pipeline_outcome {
 };
 
 /*
- * Reads and hashes every range of the plan. results has one entry per range id and is zeroed by
- * the caller; afterwards each is either hashed or has an error.
- * Returns 0 (also where ranges failed), RINGSUM_E_NOMEM, RINGSUM_E_IO where no engine or thread
- * starts, or RINGSUM_E_CANCELED.
+ * Reads and hashes the jobs of a source until it is over. Where it ends early, because the engine
+ * broke or for a cancellation, jobs that were not begun stay with the source.
+ * Returns 0 (also where ranges failed); RINGSUM_E_NOMEM, or RINGSUM_E_IO where no engine or thread
+ * starts, with no job taken; or RINGSUM_E_CANCELED.
  */
 RSUM_MUST_CHECK int rsum_pipeline_run(const struct rsum_pipeline_setup *setup,
-				      const struct rsum_plan *plan,
-				      struct rsum_range_result *results, size_t result_count,
+				      const struct rsum_pipeline_source *source,
 				      struct rsum_pipeline_outcome *outcome,
 				      struct ringsum_error *err);
+
+/*
+ * The same for one job, with no more buffers than it has reads. Whatever is returned, each of its
+ * ranges is hashed or has an error afterwards.
+ */
+RSUM_MUST_CHECK int rsum_pipeline_run_job(const struct rsum_pipeline_setup *setup,
+					  struct rsum_pipeline_job *job,
+					  struct rsum_pipeline_outcome *outcome,
+					  struct ringsum_error *err);
 
 #endif

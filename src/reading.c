@@ -25,26 +25,33 @@ struct shard_pass {
 	size_t failed_count; /* wants that are undecided for one of these */
 };
 
-struct pass {
+/* What is to be read next. */
+enum stage { STAGE_FIRST, STAGE_SECOND, STAGE_OVER };
+
+struct rsum_pass {
 	struct rsum_reading *reading;
 	struct ringsum_checkpoint *checkpoint;
 	struct shard_pass *shards;
 	struct rsum_range_result *results; /* by want */
 	struct rsum_range_result *second;  /* by want; NULL where nothing was read twice */
 	struct rsum_damage_view *views;	   /* by want, of the second reading; or NULL */
-	bool is_second;
+	enum stage stage;
+	bool is_second; /* what is read is read for the second time */
 	bool is_canceled;
-	uint64_t bytes_total;
+	/* What is being read. */
+	struct rsum_range *ranges;
+	struct rsum_plan plan;
+	struct rsum_pipeline_job job;
 };
 
-static const struct ringsum_tensor *tensor_of(const struct pass *pass, size_t want)
+static const struct ringsum_tensor *tensor_of(const struct rsum_pass *pass, size_t want)
 {
 	uint32_t promise = pass->reading->wants[want].promise;
 
 	return &pass->checkpoint->manifest.promises[promise].tensor;
 }
 
-static uint32_t shard_of(const struct pass *pass, size_t want)
+static uint32_t shard_of(const struct rsum_pass *pass, size_t want)
 {
 	return pass->checkpoint->manifest.promises[pass->reading->wants[want].promise].file_index;
 }
@@ -85,7 +92,8 @@ static int set_direct(const struct ringsum_options *options, struct rsum_pipelin
 	return options->direct == RINGSUM_DIRECT_REQUIRE ? -EOPNOTSUPP : 0;
 }
 
-static int try_to_open(struct pass *pass, uint32_t shard_index, struct rsum_pipeline_file *file_out)
+static int try_to_open(struct rsum_pass *pass, uint32_t shard_index,
+		       struct rsum_pipeline_file *file_out)
 {
 	struct rsum_shard *shard = &pass->checkpoint->shards[shard_index];
 	struct rsum_pipeline_file file = { 0 };
@@ -125,7 +133,7 @@ static int try_to_open(struct pass *pass, uint32_t shard_index, struct rsum_pipe
 
 static int open_shard(void *arg, uint32_t shard_index, struct rsum_pipeline_file *file_out)
 {
-	struct pass *pass = arg;
+	struct rsum_pass *pass = arg;
 	int result = try_to_open(pass, shard_index, file_out);
 
 	if (result < 0 && !pass->is_second)
@@ -135,7 +143,7 @@ static int open_shard(void *arg, uint32_t shard_index, struct rsum_pipeline_file
 
 static void close_shard(void *arg, uint32_t shard_index, const struct rsum_pipeline_file *file)
 {
-	struct pass *pass = arg;
+	struct rsum_pass *pass = arg;
 	struct shard_pass *shard = &pass->shards[shard_index];
 	struct rsum_file_identity identity;
 
@@ -153,11 +161,11 @@ static void close_shard(void *arg, uint32_t shard_index, const struct rsum_pipel
 
 static int on_progress(void *arg, uint64_t bytes_done)
 {
-	struct pass *pass = arg;
+	struct rsum_pass *pass = arg;
 	const struct ringsum_options *options = &pass->checkpoint->options.given;
 	const struct ringsum_report *report = pass->reading->report;
 	const struct ringsum_progress progress = {
-		.bytes_total = pass->bytes_total,
+		.bytes_total = pass->plan.bytes_total,
 		.bytes_done = bytes_done,
 		.tensors_total = report->totals.tensors_promised,
 		.findings_count = report->refusing_count + report->undecided_count,
@@ -166,12 +174,9 @@ static int on_progress(void *arg, uint64_t bytes_done)
 	return options->progress(options->progress_arg, &progress);
 }
 
-/* Reads the wants that `is_wanted` picks (NULL: all) and fills `results`, by want. */
-static int read_wants(struct pass *pass, const bool *is_wanted, struct rsum_range_result *results,
-		      struct rsum_pipeline_outcome *outcome, struct ringsum_error *err)
+void rsum_reading_set_up(const struct rsum_options *options, struct rsum_pipeline_setup *setup_out)
 {
-	const struct rsum_options *options = &pass->checkpoint->options;
-	const struct rsum_pipeline_setup setup = {
+	*setup_out = (struct rsum_pipeline_setup){
 		.engine = options->given.engine,
 		.direct = options->given.direct,
 		.chunk_bytes = options->given.chunk_bytes,
@@ -179,32 +184,47 @@ static int read_wants(struct pass *pass, const bool *is_wanted, struct rsum_rang
 		.depth = options->given.depth,
 		.threads = options->given.threads,
 		.impl = options->digest_impl,
-		.is_hashing_off = pass->reading->is_hashing_off,
-		.views = pass->views,
 		.bytes_per_second_max = options->given.bytes_per_second_max,
 		.is_idle = options->given.idle != 0,
-		.files = { .arg = pass, .open = open_shard, .close = close_shard },
-		.progress = options->given.progress ? on_progress : NULL,
-		.progress_arg = pass,
 	};
+}
+
+static bool digest_is(const struct rsum_range_result *result,
+		      const uint8_t digest[RSUM_SHA256_BYTES])
+{
+	return result->is_hashed && memcmp(result->digest, digest, RSUM_SHA256_BYTES) == 0;
+}
+
+static bool digest_differs(const struct rsum_pass *pass, size_t want)
+{
+	return pass->results[want].is_hashed &&
+	       !digest_is(&pass->results[want], tensor_of(pass, want)->digest_sha256);
+}
+
+/* Makes a job of all wants, or of those that differ, whose results go to `results`, by want. */
+static int make_job(struct rsum_pass *pass, struct rsum_range_result *results,
+		    struct ringsum_error *err)
+{
+	const struct rsum_options *options = &pass->checkpoint->options;
 	const struct rsum_plan_shape shape = {
-		.chunk_bytes = setup.chunk_bytes,
-		.stream_count = setup.threads * rsum_digest_impl_width(setup.impl),
+		.chunk_bytes = options->given.chunk_bytes,
+		.stream_count =
+			options->given.threads * rsum_digest_impl_width(options->digest_impl),
 	};
-	struct rsum_range *ranges;
-	struct rsum_plan plan = { 0 };
 	size_t range_count = 0, i;
 	int result;
 
-	ranges = calloc(pass->reading->want_count + 1, sizeof(*ranges));
-	if (!ranges)
+	rsum_plan_deinit(&pass->plan);
+	free(pass->ranges);
+	pass->ranges = calloc(pass->reading->want_count + 1, sizeof(*pass->ranges));
+	if (!pass->ranges)
 		return rsum_error_set(err, RINGSUM_E_NOMEM, "out of memory for the plan");
 	for (i = 0; i < pass->reading->want_count; i++) {
 		const struct ringsum_tensor *tensor = tensor_of(pass, i);
 
-		if ((is_wanted && !is_wanted[i]) || tensor->size_bytes == 0)
+		if ((pass->is_second && !digest_differs(pass, i)) || tensor->size_bytes == 0)
 			continue;
-		ranges[range_count++] = (struct rsum_range){
+		pass->ranges[range_count++] = (struct rsum_range){
 			.begin = tensor->begin,
 			.end = tensor->end,
 			.shard = shard_of(pass, i),
@@ -212,21 +232,21 @@ static int read_wants(struct pass *pass, const bool *is_wanted, struct rsum_rang
 			.destination = pass->reading->wants[i].destination,
 		};
 	}
-	result = rsum_plan_build(ranges, range_count, &shape, &plan);
-	if (result == RINGSUM_OK) {
-		pass->bytes_total = plan.bytes_total;
-		result = rsum_pipeline_run(&setup, &plan, results, pass->reading->want_count,
-					   outcome, err);
-	} else {
-		(void)rsum_error_set(err, result, "no plan for reading could be made");
-	}
-	rsum_plan_deinit(&plan);
-	free(ranges);
-	return result;
+	result = rsum_plan_build(pass->ranges, range_count, &shape, &pass->plan);
+	if (result != RINGSUM_OK)
+		return rsum_error_set(err, result, "no plan for reading could be made");
+	pass->job = (struct rsum_pipeline_job){
+		.plan = &pass->plan,
+		.results = results,
+		.result_count = pass->reading->want_count,
+		.views = pass->views,
+		.files = { .arg = pass, .open = open_shard, .close = close_shard },
+	};
+	return RINGSUM_OK;
 }
 
 /* An empty tensor has nothing to read, and a digest all the same. */
-static int hash_empty(struct pass *pass)
+static int hash_empty(struct rsum_pass *pass)
 {
 	size_t i;
 
@@ -243,28 +263,8 @@ static int hash_empty(struct pass *pass)
 	return RINGSUM_OK;
 }
 
-static bool digest_is(const struct rsum_range_result *result,
-		      const uint8_t digest[RSUM_SHA256_BYTES])
-{
-	return result->is_hashed && memcmp(result->digest, digest, RSUM_SHA256_BYTES) == 0;
-}
-
-static bool digest_differs(const struct pass *pass, size_t want)
-{
-	return pass->results[want].is_hashed &&
-	       !digest_is(&pass->results[want], tensor_of(pass, want)->digest_sha256);
-}
-
-static void count_outcome(struct pass *pass, const struct rsum_pipeline_outcome *outcome)
-{
-	struct ringsum_totals *totals = &pass->reading->report->totals;
-
-	totals->bytes_read += outcome->bytes_read;
-	totals->elapsed_seconds += (double)outcome->elapsed_ns / 1e9;
-}
-
 /* Whose bytes those are that were read twice. Where memory is short nobody knows. */
-static void find_owners(struct pass *pass)
+static void find_owners(struct rsum_pass *pass)
 {
 	struct rsum_damage_digest *digests;
 	size_t count = pass->reading->want_count, digest_count = 0, i;
@@ -284,41 +284,49 @@ static void find_owners(struct pass *pass)
 	free(digests);
 }
 
+static int begin_first(struct rsum_pass *pass, struct ringsum_error *err)
+{
+	pass->reading->report->facts.chunk_bytes = pass->checkpoint->options.given.chunk_bytes;
+	pass->results = calloc(pass->reading->want_count + 1, sizeof(*pass->results));
+	pass->shards = calloc(pass->checkpoint->manifest.file_count + 1, sizeof(*pass->shards));
+	if (!pass->results || !pass->shards)
+		return rsum_error_set(err, RINGSUM_E_NOMEM, "out of memory for the results");
+	return make_job(pass, pass->results, err);
+}
+
 /* Every difference is read once more through fresh requests. */
-static int read_differences_again(struct pass *pass, struct ringsum_error *err)
+static int begin_second(struct rsum_pass *pass, struct ringsum_error *err)
 {
 	size_t count = pass->reading->want_count, differences = 0, i;
-	struct rsum_pipeline_outcome outcome = { 0 };
-	bool *is_wanted = calloc(count + 1, sizeof(*is_wanted));
-	int result = RINGSUM_E_NOMEM;
 
-	if (!is_wanted)
-		goto out;
-	for (i = 0; i < count; i++) {
-		is_wanted[i] = digest_differs(pass, i);
-		differences += is_wanted[i];
-	}
-	result = RINGSUM_OK;
+	if (hash_empty(pass) != RINGSUM_OK)
+		return rsum_error_set(err, RINGSUM_E_NOMEM, "out of memory for a digest");
+	for (i = 0; i < count; i++)
+		differences += digest_differs(pass, i);
+	pass->job.plan = NULL;
 	if (differences == 0)
-		goto out;
+		return RINGSUM_OK;
 	pass->second = calloc(count, sizeof(*pass->second));
-	if (!pass->second) {
-		result = RINGSUM_E_NOMEM;
-		goto out;
-	}
+	if (!pass->second)
+		return rsum_error_set(err, RINGSUM_E_NOMEM, "out of memory for a second reading");
 	pass->views = calloc(count, sizeof(*pass->views)); /* without them it only says less */
 	pass->is_second = true;
-	result = read_wants(pass, is_wanted, pass->second, &outcome, err);
-	count_outcome(pass, &outcome);
-	find_owners(pass);
-	/* A promise of no bytes cannot be misread: its first digest is as good as a second. */
-	for (i = 0; i < count; i++)
-		if (is_wanted[i] && tensor_of(pass, i)->size_bytes == 0)
-			pass->second[i] = pass->results[i];
-out:
-	if (result == RINGSUM_E_NOMEM)
-		(void)rsum_error_set(err, result, "out of memory for a second reading");
-	free(is_wanted);
+	return make_job(pass, pass->second, err);
+}
+
+int rsum_reading_next(struct rsum_pass *pass, struct rsum_pipeline_job **job_out,
+		      struct ringsum_error *err)
+{
+	int result = RINGSUM_OK;
+
+	*job_out = NULL;
+	while (result == RINGSUM_OK && !*job_out && pass->stage != STAGE_OVER) {
+		enum stage stage = pass->stage++;
+
+		result = stage == STAGE_FIRST ? begin_first(pass, err) : begin_second(pass, err);
+		if (result == RINGSUM_OK && pass->job.plan && pass->plan.lane_count > 0)
+			*job_out = &pass->job;
+	}
 	return result;
 }
 
@@ -345,14 +353,14 @@ static void add_finding(struct ringsum_report *report, enum ringsum_finding_code
 }
 
 /* Whether direct I/O was required and this is how a file refuses it. */
-static bool is_direct_refusal(const struct pass *pass, int error)
+static bool is_direct_refusal(const struct rsum_pass *pass, int error)
 {
 	return pass->checkpoint->options.given.direct == RINGSUM_DIRECT_REQUIRE &&
 	       (error == -EOPNOTSUPP || error == -EINVAL);
 }
 
 /* Whether a want is unread for a reason that is its shard's. */
-static bool fails_with_shard(const struct pass *pass, size_t want)
+static bool fails_with_shard(const struct rsum_pass *pass, size_t want)
 {
 	const struct rsum_range_result *result = &pass->results[want];
 	const struct shard_pass *shard = &pass->shards[shard_of(pass, want)];
@@ -361,7 +369,7 @@ static bool fails_with_shard(const struct pass *pass, size_t want)
 	       (result->error == shard->open_error || is_direct_refusal(pass, result->error));
 }
 
-static enum rsum_promise_status weigh_unread(struct pass *pass, size_t want)
+static enum rsum_promise_status weigh_unread(struct rsum_pass *pass, size_t want)
 {
 	const struct rsum_range_result *result = &pass->results[want];
 	const struct ringsum_tensor *tensor = tensor_of(pass, want);
@@ -393,7 +401,7 @@ static bool is_unreached(const struct rsum_range_result *second)
 }
 
 /* What was read of a shard that changed meanwhile proves nothing, but may be what to look at. */
-static enum rsum_promise_status weigh_changed(struct pass *pass, size_t want)
+static enum rsum_promise_status weigh_changed(struct rsum_pass *pass, size_t want)
 {
 	const struct ringsum_tensor *tensor = tensor_of(pass, want);
 	char expected[65], actual[65];
@@ -410,7 +418,8 @@ static enum rsum_promise_status weigh_changed(struct pass *pass, size_t want)
 }
 
 /* Two readings alike, and not what was promised. */
-static void add_corruption(struct pass *pass, size_t want, const char *expected, const char *actual)
+static void add_corruption(struct rsum_pass *pass, size_t want, const char *expected,
+			   const char *actual)
 {
 	const struct ringsum_tensor *tensor = tensor_of(pass, want);
 	char looks[RSUM_DAMAGE_TEXT_BYTES], message[RSUM_DAMAGE_TEXT_BYTES + 128];
@@ -438,7 +447,7 @@ static void add_corruption(struct pass *pass, size_t want, const char *expected,
 }
 
 /* The first reading differed from the promise: what does the second say? */
-static enum rsum_promise_status weigh_difference(struct pass *pass, size_t want)
+static enum rsum_promise_status weigh_difference(struct rsum_pass *pass, size_t want)
 {
 	const struct ringsum_tensor *tensor = tensor_of(pass, want);
 	const struct rsum_range_result *second = pass->second ? &pass->second[want] : NULL;
@@ -509,7 +518,7 @@ bool rsum_marker_is_right(const struct rsum_profile *profile, const struct rings
 	return false;
 }
 
-static enum rsum_promise_status weigh(struct pass *pass, size_t want)
+static enum rsum_promise_status weigh(struct rsum_pass *pass, size_t want)
 {
 	const struct ringsum_tensor *tensor = tensor_of(pass, want);
 	const struct rsum_range_result *proven = &pass->results[want];
@@ -553,7 +562,7 @@ static bool refuse_shard(const struct shard_pass *shard, struct rsum_refusal *re
 }
 
 /* One finding for a shard, however many of its tensors fail with it. */
-static void report_shards(struct pass *pass)
+static void report_shards(struct rsum_pass *pass)
 {
 	const struct ringsum_checkpoint *checkpoint = pass->checkpoint;
 	struct rsum_refusal refusal;
@@ -581,20 +590,19 @@ static void report_shards(struct pass *pass)
 		}
 }
 
-static const char *limited_by(const struct rsum_pipeline_outcome *outcome)
+static const char *limited_by(const struct rsum_pipeline_job *job)
 {
-	if (outcome->throttled_ns * 2 > outcome->elapsed_ns)
+	if (job->throttled_ns * 2 > job->elapsed_ns)
 		return "rate";
-	return outcome->starved_ns * 2 > outcome->elapsed_ns ? "hash" : "disk";
+	return job->starved_ns * 2 > job->elapsed_ns ? "hash" : "disk";
 }
 
-static void record_facts(struct pass *pass, const struct rsum_pipeline_outcome *outcome)
+static void record_facts(struct rsum_pass *pass, const struct rsum_pipeline_outcome *outcome)
 {
 	struct ringsum_report *report = pass->reading->report;
 	struct rsum_report_facts *facts = &report->facts;
 	size_t i;
 
-	facts->chunk_bytes = outcome->chunk_bytes;
 	if (!outcome->engine)
 		return;
 	facts->engine = outcome->engine;
@@ -603,7 +611,7 @@ static void record_facts(struct pass *pass, const struct rsum_pipeline_outcome *
 	facts->threads = outcome->threads;
 	if (outcome->engine_reason[0])
 		rsum_report_set_text(report, &facts->engine_reason, outcome->engine_reason);
-	facts->limited_by = limited_by(outcome);
+	facts->limited_by = limited_by(&pass->job);
 	facts->files_direct = facts->files_buffered = 0;
 	for (i = 0; i < pass->checkpoint->manifest.file_count; i++) {
 		facts->files_direct += pass->shards[i].was_direct && !pass->shards[i].was_buffered;
@@ -611,49 +619,90 @@ static void record_facts(struct pass *pass, const struct rsum_pipeline_outcome *
 	}
 }
 
-static int read_all(struct pass *pass, struct ringsum_error *err)
+void rsum_reading_take(struct rsum_pass *pass, const struct rsum_pipeline_outcome *outcome,
+		       uint64_t elapsed_ns)
 {
-	struct rsum_pipeline_outcome outcome = { 0 };
-	int result;
+	struct ringsum_totals *totals = &pass->reading->report->totals;
 
-	pass->results = calloc(pass->reading->want_count + 1, sizeof(*pass->results));
-	pass->shards = calloc(pass->checkpoint->manifest.file_count + 1, sizeof(*pass->shards));
-	if (!pass->results || !pass->shards)
-		return rsum_error_set(err, RINGSUM_E_NOMEM, "out of memory for the results");
-	result = read_wants(pass, NULL, pass->results, &outcome, err);
-	count_outcome(pass, &outcome);
-	record_facts(pass, &outcome);
-	if (result == RINGSUM_OK && hash_empty(pass) != RINGSUM_OK)
-		result = rsum_error_set(err, RINGSUM_E_NOMEM, "out of memory for a digest");
-	if (result == RINGSUM_OK)
-		result = read_differences_again(pass, err);
-	return result;
+	totals->bytes_read += pass->job.bytes_read;
+	totals->elapsed_seconds += (double)elapsed_ns / 1e9;
+	if (pass->is_second)
+		find_owners(pass);
+	else
+		record_facts(pass, outcome);
 }
 
-int rsum_reading_run(struct rsum_reading *reading, struct ringsum_error *err)
+struct rsum_pass *rsum_reading_begin(struct rsum_reading *reading)
 {
-	struct pass pass = { .reading = reading, .checkpoint = reading->checkpoint };
+	struct rsum_pass *pass = calloc(1, sizeof(*pass));
 	size_t i;
-	int result;
 
 	for (i = 0; i < reading->want_count; i++)
 		reading->wants[i].status = RSUM_PROMISE_UNDECIDED;
-	result = read_all(&pass, err);
-	pass.is_canceled = result == RINGSUM_E_CANCELED;
-	reading->report->facts.is_interrupted = pass.is_canceled;
-	if (pass.results && pass.shards) {
-		report_shards(&pass);
-		for (i = 0; i < reading->want_count; i++)
-			reading->wants[i].status = weigh(&pass, i);
-	}
+	if (!pass)
+		return NULL;
+	pass->reading = reading;
+	pass->checkpoint = reading->checkpoint;
+	return pass;
+}
+
+static void weigh_all(struct rsum_pass *pass)
+{
+	struct rsum_reading *reading = pass->reading;
+	size_t i;
+
+	/* A promise of no bytes cannot be misread: its first digest is as good as a second. */
+	for (i = 0; pass->second && i < reading->want_count; i++)
+		if (tensor_of(pass, i)->size_bytes == 0)
+			pass->second[i] = pass->results[i];
+	report_shards(pass);
+	for (i = 0; i < reading->want_count; i++)
+		reading->wants[i].status = weigh(pass, i);
+}
+
+void rsum_reading_end(struct rsum_pass *pass, bool is_canceled)
+{
+	struct rsum_reading *reading = pass->reading;
+	size_t i;
+
+	pass->is_canceled = is_canceled;
+	reading->report->facts.is_interrupted = is_canceled;
+	if (pass->results && pass->shards)
+		weigh_all(pass);
 	/* What tells which bytes to expect must still be what it was. */
 	if (!rsum_documents_are_unchanged(reading->checkpoint, reading->report))
 		for (i = 0; i < reading->want_count; i++)
 			if (reading->wants[i].status != RSUM_PROMISE_REFUSED)
 				reading->wants[i].status = RSUM_PROMISE_UNDECIDED;
-	free(pass.shards);
-	free(pass.results);
-	free(pass.second);
-	free(pass.views);
+	rsum_plan_deinit(&pass->plan);
+	free(pass->ranges);
+	free(pass->shards);
+	free(pass->results);
+	free(pass->second);
+	free(pass->views);
+	free(pass);
+}
+
+int rsum_reading_run(struct rsum_reading *reading, struct ringsum_error *err)
+{
+	struct rsum_pass *pass = rsum_reading_begin(reading);
+	struct rsum_pipeline_outcome outcome;
+	struct rsum_pipeline_setup setup;
+	struct rsum_pipeline_job *job;
+	int result;
+
+	if (!pass)
+		return rsum_error_set(err, RINGSUM_E_NOMEM, "out of memory for the reading");
+	rsum_reading_set_up(&reading->checkpoint->options, &setup);
+	setup.is_hashing_off = reading->is_hashing_off;
+	setup.progress = reading->checkpoint->options.given.progress ? on_progress : NULL;
+	setup.progress_arg = pass;
+	while ((result = rsum_reading_next(pass, &job, err)) == RINGSUM_OK && job) {
+		result = rsum_pipeline_run_job(&setup, job, &outcome, err);
+		rsum_reading_take(pass, &outcome, outcome.elapsed_ns);
+		if (result != RINGSUM_OK)
+			break;
+	}
+	rsum_reading_end(pass, result == RINGSUM_E_CANCELED);
 	return result;
 }

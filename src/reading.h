@@ -38,6 +38,35 @@ struct rsum_reading {
  */
 RSUM_MUST_CHECK int rsum_reading_run(struct rsum_reading *reading, struct ringsum_error *err);
 
+/*
+ * The same in steps, for who reads several checkpoints as one: jobs to read come from
+ * rsum_reading_next until it gives none; each goes to rsum_reading_take once it was read.
+ */
+struct rsum_pass;
+struct rsum_pipeline_job;
+struct rsum_pipeline_outcome;
+struct rsum_pipeline_setup;
+
+/* NULL where memory ran out; statuses are undecided either way. */
+RSUM_MUST_CHECK struct rsum_pass *rsum_reading_begin(struct rsum_reading *reading);
+
+/*
+ * The next job (every want, then what differs), or NULL where nothing is left to read. It is the
+ * pass's, until the next call. Returns 0, or an error that ends the reading, with its line.
+ */
+RSUM_MUST_CHECK int rsum_reading_next(struct rsum_pass *pass, struct rsum_pipeline_job **job_out,
+				      struct ringsum_error *err);
+
+/* Takes note of a job that was read, in so many nanoseconds. */
+void rsum_reading_take(struct rsum_pass *pass, const struct rsum_pipeline_outcome *outcome,
+		       uint64_t elapsed_ns);
+
+/* Weighs every want, as far as it was read, and frees the pass. */
+void rsum_reading_end(struct rsum_pass *pass, bool is_canceled);
+
+/* What the options say of the pipeline. */
+void rsum_reading_set_up(const struct rsum_options *options, struct rsum_pipeline_setup *setup_out);
+
 /* Whether a first word is what the profile asks of a tensor (rule E3); adds the finding if not. */
 bool rsum_marker_is_right(const struct rsum_profile *profile, const struct ringsum_tensor *tensor,
 			  const uint8_t head[4], struct ringsum_report *report);
