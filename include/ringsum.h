@@ -135,6 +135,8 @@ struct ringsum_progress {
 	uint64_t bytes_done;	 /* bytes hashed so far */
 	uint64_t tensors_total;	 /* promised tensors; of a load, those asked for */
 	uint64_t findings_count; /* deciding findings so far; those of digests come at the end */
+	uint64_t paths_total;	 /* of ringsum_verify_many; else 0 */
+	uint64_t paths_done;	 /* of those, told of so far */
 };
 
 /*
@@ -375,6 +377,66 @@ RINGSUM_MUST_CHECK int ringsum_checkpoint_verify(struct ringsum_checkpoint *chec
 RINGSUM_MUST_CHECK int ringsum_verify_path(const char *path, const struct ringsum_options *options,
 					   struct ringsum_report **report_out,
 					   struct ringsum_error *err);
+
+/* ---- many checkpoints as one ----------------------------------------------------------------- */
+
+/*
+ * Called for each path, in their order, once its report is there. `result` and *err are what
+ * ringsum_verify_path would give; report is NULL where that gives none. Return 0 to go on, anything
+ * else to cancel. Ownership: the report is the callback's, to be freed with ringsum_report_free.
+ */
+typedef int (*ringsum_verified_fn)(void *arg, size_t path_index, int result,
+				   struct ringsum_report *report, const struct ringsum_error *err);
+
+/* Over all paths that were reported. Ownership: the caller's. */
+struct ringsum_many_totals {
+	uint64_t paths_identical;
+	uint64_t paths_refused;
+	uint64_t paths_undecided;
+	uint64_t paths_left_out; /* canceled before anything of them was read */
+	uint64_t tensors_promised;
+	uint64_t tensors_identical;
+	uint64_t bytes_promised;
+	uint64_t bytes_proven;
+	uint64_t bytes_read;
+	double elapsed_seconds; /* of all of it, from the call to its return */
+	double idle_seconds;	/* of those: no read was in flight, for want of a checkpoint */
+	uint64_t reserved[4];
+};
+
+/*
+ * Verifies many checkpoints with one engine: the next are opened and checked while one is read,
+ * and the last ranges of one are hashed while the first of the next are read, so that the disk
+ * does not idle between them. One that is refused, or not to be read, does not stop the others.
+ * paths: as for ringsum_verify_path. options: NULL means all defaults; manifest_path and
+ * manifest_sha256 have to be unset for more than one path. `progress` is told sums, of as much as
+ * is known so far.
+ * Ownership: *totals_out (may be NULL) is filled unless RINGSUM_E_INVALID is returned.
+ * Returns: RINGSUM_E_CANCELED where a callback asked to stop: paths of which nothing was read are
+ * left out. Otherwise the worst: RINGSUM_E_REFUSED where any path is refused, else
+ * RINGSUM_E_UNDECIDED where any is not identical or none was given, else RINGSUM_OK.
+ * RINGSUM_E_INVALID before anything is read.
+ * Threads: both callbacks are called from the thread that called. Blocking: until all is read.
+ */
+RINGSUM_MUST_CHECK int ringsum_verify_many(const char *const *paths, size_t path_count,
+					   const struct ringsum_options *options,
+					   ringsum_verified_fn verified, void *verified_arg,
+					   struct ringsum_many_totals *totals_out,
+					   struct ringsum_error *err);
+
+/*
+ * Looks below `path`, a directory, for checkpoints: directories that hold a TENSORS.json, path
+ * itself among them. Links are not followed.
+ * Ownership: free each of *paths_out and the array itself with ringsum_free; they begin with
+ * `path` and are sorted by their bytes. *is_cut_out says that not all could be looked through: a
+ * directory that cannot be read, more than 32 levels, or more than 1,000,000 entries.
+ * Returns: RINGSUM_E_NOPROMISE where the path is not there or no directory; RINGSUM_E_IO,
+ * RINGSUM_E_NOMEM.
+ * Threads: any. Blocking: lists directories.
+ */
+RINGSUM_MUST_CHECK int ringsum_find_checkpoints(const char *path, char ***paths_out,
+						size_t *path_count_out, int *is_cut_out,
+						struct ringsum_error *err);
 
 /* Number of tensors, in the manifest's order for ringsum_checkpoint_tensor_at. */
 size_t ringsum_checkpoint_tensor_count(const struct ringsum_checkpoint *checkpoint);

@@ -63,9 +63,10 @@ struct pipeline {
 	struct rsum_io_engine *engine;
 	struct rsum_hash_crew *crew;
 	struct rsum_io_request *requests; /* one per buffer, by its index */
-	struct open_file *files;	  /* lane_capacity of them */
+	struct open_file *files;	  /* slot_count of them */
 	struct active_lane *lanes;
-	unsigned lane_capacity;
+	unsigned lane_capacity; /* open at one time, but for those in advance */
+	unsigned slot_count;	/* those included */
 	unsigned active_count;
 	unsigned lane_buffers_max; /* of one lane, while others could have some */
 	unsigned depth;
@@ -100,7 +101,7 @@ static int acquire_file(struct pipeline *p, struct rsum_pipeline_job *job, uint3
 	int free_slot = -1, result;
 	unsigned i;
 
-	for (i = 0; i < p->lane_capacity; i++) {
+	for (i = 0; i < p->slot_count; i++) {
 		if (p->files[i].lane_count == 0) {
 			free_slot = (int)i;
 		} else if (p->files[i].job == job && p->files[i].shard == shard) {
@@ -188,7 +189,7 @@ static bool take_job(struct pipeline *p, unsigned timeout_ms)
 	job->bytes_read = job->elapsed_ns = 0;
 	job->starved_ns = p->outcome->starved_ns;
 	job->throttled_ns = p->outcome->throttled_ns;
-	job->is_canceled = job->is_begun = false;
+	job->is_canceled = false;
 	job->next_lane = 0;
 	job->lanes_left = job->plan->lane_count;
 	job->begin_ns = now_ns();
@@ -267,46 +268,6 @@ static bool open_lane(struct pipeline *p, struct active_lane *lane, struct rsum_
 	return true;
 }
 
-static void open_lanes(struct pipeline *p)
-{
-	unsigned i;
-
-	for (i = 0; i < p->lane_capacity; i++)
-		while (!p->lanes[i].plan) {
-			if (p->broken || p->is_canceled)
-				return;
-			if (!p->opening && !take_job(p, 0))
-				return;
-			/* A job without lanes was given back at once. */
-			if (p->opening && !open_lane(p, &p->lanes[i], p->opening))
-				return;
-		}
-}
-
-static void close_lanes(struct pipeline *p)
-{
-	bool is_abandoned = p->broken || p->is_canceled;
-	const struct rsum_lane *plan;
-	unsigned i;
-
-	for (i = 0; i < p->lane_capacity; i++) {
-		struct active_lane *lane = &p->lanes[i];
-
-		if (!lane->plan || lane->outstanding > 0 || (lane->has_reads && !is_abandoned))
-			continue;
-		/* All its buffers came back, so no range of it may be left open. */
-		RSUM_ASSERT(rsum_hash_lane_try_close(p->crew, lane->hash, is_abandoned));
-		release_file(p, lane->file_slot);
-		p->active_count--;
-		plan = lane->plan;
-		lane->plan = NULL;
-		if (!is_abandoned || !lane->has_reads)
-			close_lane_of(p, lane->job, plan);
-	}
-}
-
-/* ---- reads ---------------------------------------------------------------------------------- */
-
 /* What a lane has to read for each buffer that it would then have. */
 static uint64_t bytes_per_buffer(const struct active_lane *lane)
 {
@@ -323,7 +284,7 @@ static struct active_lane *choose_lane(struct pipeline *p)
 	struct active_lane *best = NULL, *least = NULL;
 	unsigned i;
 
-	for (i = 0; i < p->lane_capacity; i++) {
+	for (i = 0; i < p->slot_count; i++) {
 		struct active_lane *lane = &p->lanes[i];
 
 		if (!lane->plan || !lane->has_reads)
@@ -336,6 +297,58 @@ static struct active_lane *choose_lane(struct pipeline *p)
 	}
 	return best ? best : least;
 }
+
+/*
+ * Whether another lane may be opened. Lanes end together, as buffers go to them by what is left of
+ * them; so where all that are open are read to their ends, and buffers are to spare while they are
+ * hashed, one more is opened in advance.
+ */
+static bool may_open(struct pipeline *p)
+{
+	if (p->broken || p->is_canceled)
+		return false;
+	return p->active_count < p->lane_capacity || (p->pool.free_count > 0 && !choose_lane(p));
+}
+
+static void open_lanes(struct pipeline *p)
+{
+	unsigned i;
+
+	for (i = 0; i < p->slot_count; i++)
+		while (!p->lanes[i].plan) {
+			if (!may_open(p))
+				return;
+			if (!p->opening && !take_job(p, 0))
+				return;
+			/* A job without lanes was given back at once. */
+			if (p->opening && !open_lane(p, &p->lanes[i], p->opening))
+				return;
+		}
+}
+
+static void close_lanes(struct pipeline *p)
+{
+	bool is_abandoned = p->broken || p->is_canceled;
+	const struct rsum_lane *plan;
+	unsigned i;
+
+	for (i = 0; i < p->slot_count; i++) {
+		struct active_lane *lane = &p->lanes[i];
+
+		if (!lane->plan || lane->outstanding > 0 || (lane->has_reads && !is_abandoned))
+			continue;
+		/* All its buffers came back, so no range of it may be left open. */
+		RSUM_ASSERT(rsum_hash_lane_try_close(p->crew, lane->hash, is_abandoned));
+		release_file(p, lane->file_slot);
+		p->active_count--;
+		plan = lane->plan;
+		lane->plan = NULL;
+		if (!is_abandoned || !lane->has_reads)
+			close_lane_of(p, lane->job, plan);
+	}
+}
+
+/* ---- reads ---------------------------------------------------------------------------------- */
 
 /*
  * A read that lies wholly inside one range can land where the range is wanted, if the address is
@@ -433,10 +446,6 @@ static bool submit_reads(struct pipeline *p)
 		struct rsum_io_request *request = next_request(p, lane);
 
 		RSUM_ASSERT(request);
-		if (!lane->job->is_begun) {
-			lane->job->is_begun = true;
-			p->outcome->idle_begin_count += p->in_flight + count == 0;
-		}
 		p->batch[count++] = request;
 		if (p->rate.bytes_per_second)
 			rsum_rate_take(&p->rate, now_ns(), request->buffer->length);
@@ -614,13 +623,25 @@ static void give_up_on_engine(struct pipeline *p)
 	p->in_flight = 0;
 }
 
+/* Nothing is in flight: whether that is for want of a job. */
+static bool lacks_job(struct pipeline *p)
+{
+	return !p->is_over && !p->opening && !p->broken && !p->is_canceled && !p->is_throttled &&
+	       p->pool.free_count > 0 && !choose_lane(p);
+}
+
 /* No lane is open. False where none will be any more; jobs that were not finished are given up. */
 static bool wait_for_job(struct pipeline *p)
 {
+	uint64_t begin;
+
 	if (!p->broken && !p->is_canceled) {
 		if (p->opening)
 			return true;
+		begin = now_ns();
 		(void)take_job(p, WAIT_MS);
+		if (p->opening || !p->is_over)
+			p->outcome->idle_ns += now_ns() - begin;
 		return p->opening || !p->is_over;
 	}
 	while (p->jobs)
@@ -671,8 +692,11 @@ static void run_loop(struct pipeline *p)
 			}
 		} else if (p->outstanding > 0) {
 			uint64_t begin = now_ns();
+			bool is_idle = lacks_job(p);
 
 			collect(p, wait_ms(p));
+			if (is_idle)
+				p->outcome->idle_ns += now_ns() - begin;
 			*(p->is_throttled ? &p->outcome->throttled_ns : &p->outcome->starved_ns) +=
 				now_ns() - begin;
 		} else if (p->is_throttled) {
@@ -692,7 +716,7 @@ static int start_engine(struct pipeline *p, struct ringsum_error *err)
 	const struct rsum_io_setup setup = {
 		.pool = &p->pool,
 		.depth = p->depth,
-		.file_slot_count = p->lane_capacity,
+		.file_slot_count = p->slot_count,
 		.is_idle = p->setup->is_idle,
 	};
 	struct rsum_pipeline_outcome *outcome = p->outcome;
@@ -729,7 +753,7 @@ static int start_crew(struct pipeline *p, struct ringsum_error *err)
 		.thread_count = p->setup->threads,
 		.is_hashing_off = p->setup->is_hashing_off,
 		.is_idle = p->setup->is_idle,
-		.lane_count = p->lane_capacity,
+		.lane_count = p->slot_count,
 	};
 	int result = rsum_hash_crew_start(&setup, &p->crew);
 	unsigned i;
@@ -738,7 +762,7 @@ static int start_crew(struct pipeline *p, struct ringsum_error *err)
 		return rsum_error_set(err, result, "out of memory for the hashing threads");
 	if (result != RINGSUM_OK)
 		return rsum_error_set(err, result, "no hashing thread could be started");
-	for (i = 0; i < p->lane_capacity; i++)
+	for (i = 0; i < p->slot_count; i++)
 		p->lanes[i].hash = rsum_hash_crew_lane(p->crew, i);
 	return RINGSUM_OK;
 }
@@ -758,6 +782,7 @@ static int start(struct pipeline *p, struct ringsum_error *err)
 	int result;
 
 	p->lane_capacity = p->setup->threads * width + SPARE_LANES;
+	p->slot_count = 2 * p->lane_capacity;
 	p->rate.bytes_per_second = p->setup->bytes_per_second_max;
 	p->rate.next_ns = now_ns();
 	p->depth = RSUM_MIN(p->setup->depth, buffer_count);
@@ -765,8 +790,8 @@ static int start(struct pipeline *p, struct ringsum_error *err)
 	p->requests = calloc(buffer_count, sizeof(*p->requests));
 	p->ready = calloc(buffer_count, sizeof(*p->ready));
 	p->batch = calloc(buffer_count, sizeof(*p->batch));
-	p->files = calloc(p->lane_capacity, sizeof(*p->files));
-	p->lanes = calloc(p->lane_capacity, sizeof(*p->lanes));
+	p->files = calloc(p->slot_count, sizeof(*p->files));
+	p->lanes = calloc(p->slot_count, sizeof(*p->lanes));
 	if (!p->requests || !p->ready || !p->batch || !p->files || !p->lanes ||
 	    rsum_buffer_pool_init(&p->pool, buffer_count, p->setup->chunk_bytes) != RINGSUM_OK)
 		return rsum_error_set(err, RINGSUM_E_NOMEM,

@@ -44,6 +44,7 @@ struct rsum_pipeline_job {
 	struct rsum_pipeline_files files;
 	/* Every range of the lane is hashed or has an error. With files.arg. May be NULL. */
 	void (*lane_closed)(void *arg, const struct rsum_lane *lane);
+	void *owner; /* of no concern here */
 	/* Filled when it is given back. */
 	uint64_t bytes_read;
 	uint64_t elapsed_ns;   /* since its first lane was opened; other jobs may have shared it */
@@ -53,7 +54,6 @@ struct rsum_pipeline_job {
 	/* The loop's. */
 	size_t next_lane;  /* in the plan: the next to be opened */
 	size_t lanes_left; /* not closed yet */
-	bool is_begun;	   /* a read of it was started */
 	uint64_t begin_ns;
 	struct rsum_pipeline_job *next;
 };
@@ -99,7 +99,7 @@ struct rsum_pipeline_outcome {
 	uint32_t chunk_bytes;
 	unsigned depth;
 	unsigned threads;
-	unsigned idle_begin_count; /* jobs whose first read found none in flight */
+	uint64_t idle_ns; /* nothing was in flight, for want of a job */
 	uint64_t elapsed_ns;
 	uint64_t starved_ns;   /* the loop could not read on because buffers were being hashed */
 	uint64_t throttled_ns; /* it could have, but for bytes_per_second_max */

@@ -683,16 +683,14 @@ void rsum_reading_end(struct rsum_pass *pass, bool is_canceled)
 	free(pass);
 }
 
-int rsum_reading_run(struct rsum_reading *reading, struct ringsum_error *err)
+int rsum_reading_drive(struct rsum_pass *pass, struct ringsum_error *err)
 {
-	struct rsum_pass *pass = rsum_reading_begin(reading);
+	const struct rsum_reading *reading = pass->reading;
 	struct rsum_pipeline_outcome outcome;
 	struct rsum_pipeline_setup setup;
 	struct rsum_pipeline_job *job;
 	int result;
 
-	if (!pass)
-		return rsum_error_set(err, RINGSUM_E_NOMEM, "out of memory for the reading");
 	rsum_reading_set_up(&reading->checkpoint->options, &setup);
 	setup.is_hashing_off = reading->is_hashing_off;
 	setup.progress = reading->checkpoint->options.given.progress ? on_progress : NULL;
@@ -703,6 +701,17 @@ int rsum_reading_run(struct rsum_reading *reading, struct ringsum_error *err)
 		if (result != RINGSUM_OK)
 			break;
 	}
+	return result;
+}
+
+int rsum_reading_run(struct rsum_reading *reading, struct ringsum_error *err)
+{
+	struct rsum_pass *pass = rsum_reading_begin(reading);
+	int result;
+
+	if (!pass)
+		return rsum_error_set(err, RINGSUM_E_NOMEM, "out of memory for the reading");
+	result = rsum_reading_drive(pass, err);
 	rsum_reading_end(pass, result == RINGSUM_E_CANCELED);
 	return result;
 }

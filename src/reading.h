@@ -61,6 +61,9 @@ RSUM_MUST_CHECK int rsum_reading_next(struct rsum_pass *pass, struct rsum_pipeli
 void rsum_reading_take(struct rsum_pass *pass, const struct rsum_pipeline_outcome *outcome,
 		       uint64_t elapsed_ns);
 
+/* All of that until nothing is left to read, with an engine of its own. */
+RSUM_MUST_CHECK int rsum_reading_drive(struct rsum_pass *pass, struct ringsum_error *err);
+
 /* Weighs every want, as far as it was read, and frees the pass. */
 void rsum_reading_end(struct rsum_pass *pass, bool is_canceled);
 

@@ -47,6 +47,11 @@
 #define RSUM_LIMIT_RATE_BYTES_MAX (UINT64_C(1) << 40)
 #define RSUM_LIMIT_READERS 32 /* threads that read where io_uring is not used */
 
+/* Of many checkpoints: prepared before they are read, and read before earlier ones are told of. */
+#define RSUM_LIMIT_AHEAD 8
+#define RSUM_LIMIT_AHEAD_TENSORS 200000 /* together, unless it is one alone */
+#define RSUM_LIMIT_UNTOLD 256
+
 /* Three chunks for every two streams that can be hashed at once, within these. */
 #define RSUM_DEFAULT_MEMORY_BYTES_MIN (UINT64_C(24) << 20)
 #define RSUM_DEFAULT_MEMORY_BYTES_MAX (UINT64_C(256) << 20)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Verification: every promise of a checkpoint is proven, refused, or left undecided. */
-#include "checkpoint.h"
+#include "verify.h"
+
 #include "error.h"
-#include "reading.h"
 
 /* How a promise stands in the end, with its want where its bytes were read. */
 static enum rsum_promise_status conclude(const struct rsum_standing *standing,
@@ -60,89 +60,113 @@ static void conclude_all(const struct rsum_reading *reading)
 		    totals->tensors_promised);
 }
 
-/*
- * Fills the report. Returns 0 where it was carried through (the verdict may be any),
- * RINGSUM_E_CANCELED where the report tells of a part, or RINGSUM_E_NOMEM without one.
- */
-static int verify(struct ringsum_checkpoint *checkpoint, struct ringsum_report *report,
-		  struct ringsum_error *err)
+int rsum_verification_begin(struct rsum_verification *verification,
+			    struct ringsum_checkpoint *checkpoint, struct ringsum_error *err)
 {
-	struct rsum_reading reading = { .checkpoint = checkpoint, .report = report };
-	struct ringsum_error reason = { 0 };
-	struct rsum_refusal refusal;
+	struct rsum_reading *reading = &verification->reading;
 	size_t i;
-	int result;
 
-	reading.wants = calloc(checkpoint->manifest.promise_count + 1, sizeof(*reading.wants));
-	if (!reading.wants)
-		return rsum_error_set(err, RINGSUM_E_NOMEM, "out of memory for the promises");
+	*verification = (struct rsum_verification){ .checkpoint = checkpoint };
+	verification->report = rsum_report_clone(checkpoint->report);
+	if (!verification->report)
+		return rsum_error_set(err, RINGSUM_E_NOMEM, "out of memory for the report");
+	reading->checkpoint = checkpoint;
+	reading->report = verification->report;
+	reading->wants = calloc(checkpoint->manifest.promise_count + 1, sizeof(*reading->wants));
+	if (!reading->wants)
+		goto no_memory;
 	for (i = 0; i < checkpoint->manifest.promise_count; i++)
 		if (checkpoint->standings[i].is_readable)
-			reading.wants[reading.want_count++].promise = (uint32_t)i;
-	result = rsum_reading_run(&reading, &reason);
+			reading->wants[reading->want_count++].promise = (uint32_t)i;
+	verification->pass = rsum_reading_begin(reading);
+	if (verification->pass)
+		return RINGSUM_OK;
+no_memory:
+	free(reading->wants);
+	ringsum_report_free(verification->report);
+	*verification = (struct rsum_verification){ 0 };
+	return rsum_error_set(err, RINGSUM_E_NOMEM, "out of memory for the promises");
+}
+
+int rsum_verification_end(struct rsum_verification *verification, int result,
+			  const struct ringsum_error *reason, struct ringsum_report **report_out,
+			  struct ringsum_error *err)
+{
+	struct ringsum_report *report = verification->report;
+	struct rsum_refusal refusal;
+
+	rsum_reading_end(verification->pass, result == RINGSUM_E_CANCELED);
 	if (result != RINGSUM_OK && result != RINGSUM_E_CANCELED) {
 		/* What was found before stays worth telling, so this becomes one more finding. */
 		(void)rsum_refusal_set(&refusal, RINGSUM_FINDING_READ_ERROR,
-				       "reading could not be carried out: %s", reason.message);
+				       "reading could not be carried out: %s", reason->message);
 		rsum_report_add_refusal(report, &refusal, NULL, NULL);
 	}
-	conclude_all(&reading);
-	free(reading.wants);
-	if (result == RINGSUM_E_CANCELED)
-		return rsum_error_set(err, RINGSUM_E_CANCELED, "canceled");
-	if (result == RINGSUM_OK)
-		rsum_report_set_complete(report);
-	return RINGSUM_OK;
+	conclude_all(&verification->reading);
+	if (result == RINGSUM_E_CANCELED) {
+		(void)rsum_error_set(err, result, "canceled");
+	} else {
+		if (result == RINGSUM_OK)
+			rsum_report_set_complete(report);
+		result = rsum_report_result(report, err);
+	}
+	if (report_out)
+		*report_out = report;
+	else
+		ringsum_report_free(report);
+	free(verification->reading.wants);
+	*verification = (struct rsum_verification){ 0 };
+	return result;
 }
 
 RSUM_PUBLIC int ringsum_checkpoint_verify(struct ringsum_checkpoint *checkpoint,
 					  struct ringsum_report **report_out,
 					  struct ringsum_error *err)
 {
-	struct ringsum_report *report;
+	struct rsum_verification verification;
+	struct ringsum_error reason = { 0 };
 	int result;
 
 	if (!checkpoint)
 		return rsum_error_set(err, RINGSUM_E_INVALID, "no checkpoint was given");
-	report = rsum_report_clone(checkpoint->report);
-	if (!report)
-		return rsum_error_set(err, RINGSUM_E_NOMEM, "out of memory for the report");
-	result = verify(checkpoint, report, err);
-	if (result == RINGSUM_OK)
-		result = rsum_report_result(report, err);
-	if (report_out && result != RINGSUM_E_NOMEM)
-		*report_out = report;
-	else
-		ringsum_report_free(report);
-	return result;
+	result = rsum_verification_begin(&verification, checkpoint, err);
+	if (result != RINGSUM_OK)
+		return result;
+	result = rsum_reading_drive(verification.pass, &reason);
+	return rsum_verification_end(&verification, result, &reason, report_out, err);
 }
 
 /* Where there is nothing to verify there is still something to report. */
-static void report_failure(const char *path, const struct ringsum_error *reason,
-			   struct ringsum_report **report_out)
+struct ringsum_report *rsum_verification_failure(const char *path, int result,
+						 const struct ringsum_error *reason)
 {
-	struct ringsum_report *report = rsum_report_new();
+	struct ringsum_report *report;
 
+	if (result != RINGSUM_E_NOPROMISE && result != RINGSUM_E_IO)
+		return NULL;
+	report = rsum_report_new();
 	if (!report)
-		return;
+		return NULL;
 	report->totals.files_unpromised = UINT64_MAX;
 	rsum_report_set_text(report, &report->facts.root, path);
 	rsum_report_set_text(report, &report->facts.error, reason->message);
-	*report_out = report;
+	return report;
 }
 
 RSUM_PUBLIC int ringsum_verify_path(const char *path, const struct ringsum_options *options,
 				    struct ringsum_report **report_out, struct ringsum_error *err)
 {
 	struct ringsum_checkpoint *checkpoint = NULL;
+	struct ringsum_report *report;
 	struct ringsum_error reason = { 0 };
 	int result = rsum_checkpoint_prepare(path, options, &checkpoint, &reason);
 
 	if (result != RINGSUM_OK) {
 		if (err)
 			*err = reason;
-		if (report_out && (result == RINGSUM_E_NOPROMISE || result == RINGSUM_E_IO))
-			report_failure(path, &reason, report_out);
+		report = report_out ? rsum_verification_failure(path, result, &reason) : NULL;
+		if (report)
+			*report_out = report;
 		return result;
 	}
 	result = ringsum_checkpoint_verify(checkpoint, report_out, err);

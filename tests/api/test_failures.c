@@ -86,6 +86,30 @@ static int verify(void)
 	return check_report(report, result);
 }
 
+static int take_report(void *arg, size_t path_index, int result, struct ringsum_report *report,
+		       const struct ringsum_error *err)
+{
+	unsigned *told = arg;
+
+	if (path_index != *told || result != err->code)
+		fail_at("told out of order, or with another error");
+	++*told;
+	check_report(report, result);
+	return 0;
+}
+
+static int verify_two(void)
+{
+	const char *const paths[] = { drafter.root, drafter.root };
+	struct ringsum_options options = usual_options();
+	unsigned told = 0;
+	int result = ringsum_verify_many(paths, 2, &options, take_report, &told, NULL, NULL);
+
+	if (told != 2 && result != RINGSUM_E_NOMEM && result != RINGSUM_E_IO)
+		fail_at("a path was left out");
+	return result;
+}
+
 static int open_and_describe(void)
 {
 	struct ringsum_options options = usual_options();
@@ -352,6 +376,19 @@ static void test_damage(void **state)
 	drafter_write(&drafter);
 }
 
+/* Several threads count together, so the nth call is another one each time. */
+static void test_many(void **state)
+{
+	size_t i;
+
+	(void)state;
+	engine = RINGSUM_ENGINE_PREAD;
+	for (i = 0; i < 2; i++) {
+		fail_one_by_one("verify two", verify_two, FAILURE_MEMORY, ENOMEM, i == 1);
+		fail_one_by_one("verify two", verify_two, FAILURE_CALL, EIO, i == 1);
+	}
+}
+
 static int make_drafter(void **state)
 {
 	(void)state;
@@ -373,7 +410,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_memory), cmocka_unit_test(test_no_more_memory),
 		cmocka_unit_test(test_calls),  cmocka_unit_test(test_no_more_calls),
-		cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_damage), cmocka_unit_test(test_many),
 	};
 
 	failures_install();
