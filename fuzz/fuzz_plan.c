@@ -162,8 +162,8 @@ static void check_read(const struct setup *setup, const struct rsum_lane *lane,
 	FUZZ_CHECK(read->offset + setup->alignment > lane->begin && read->offset < lane->end);
 	FUZZ_CHECK(read->offset + read->length < lane->end + setup->alignment);
 	FUZZ_CHECK(read->expected == RSUM_MIN(left, (uint64_t)read->length));
-	/* Nothing but the last is short. */
-	if (read->length < setup->shape.chunk_bytes)
+	/* Nothing but the last ends elsewhere than at a multiple of the chunk. */
+	if ((read->offset + read->length) % setup->shape.chunk_bytes != 0)
 		FUZZ_CHECK(read->offset + read->length >= lane->end);
 }
 

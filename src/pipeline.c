@@ -16,10 +16,12 @@
 #define SPARE_LANES 3
 
 /*
- * Reads of what is in memory already are done while they are submitted: a few at a time, so that
+ * Two at a time. The kernel holds back three or more that come in one call, to merge neighbours
+ * and to sort them before the device sees the first: eight at a time came to 0.93 of the rate, for
+ * fio as well as here. And reads of what is in memory already are done while they are submitted:
  * the first are hashed meanwhile.
  */
-#define SUBMIT_BATCH 8
+#define SUBMIT_BATCH 2
 
 /* A lane's part of the buffers. */
 #define LANE_BUFFERS_SHARE 6

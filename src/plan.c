@@ -2,8 +2,8 @@
 /* Ranges to lanes, and lanes to reads. */
 #include "plan.h"
 
-#include "rsum_limits.h"
 #include "ringsum.h"
+#include "rsum_limits.h"
 
 /* Small tensors share a lane up to a share of the whole, so that every stream gets several. */
 #define LANES_PER_STREAM 8
@@ -116,7 +116,7 @@ bool rsum_lane_next_read(const struct rsum_lane *lane, uint64_t *cursor, uint32_
 
 	if (*cursor >= end)
 		return false;
-	length = RSUM_MIN(end - *cursor, (uint64_t)chunk_bytes);
+	length = RSUM_MIN(end - *cursor, chunk_bytes - *cursor % chunk_bytes);
 	read_out->offset = *cursor;
 	read_out->length = (uint32_t)length;
 	read_out->expected =

@@ -58,6 +58,7 @@ static void check_reads(const struct rsum_lane *lane, uint32_t chunk_bytes, uint
 		assert_int_equal(read.offset % alignment, 0);
 		assert_int_equal(read.length % alignment, 0);
 		assert_true(read.length > 0 && read.length <= chunk_bytes);
+		assert_true(cursor % chunk_bytes == 0 || cursor >= lane->end);
 		assert_int_equal(read.expected, RSUM_MIN(read.length, file_bytes - read.offset));
 		at += read.length;
 		reads++;
@@ -187,19 +188,24 @@ static void test_refuses_what_cannot_be_read(void **state)
 /* The worked example of the header. */
 static void test_example(void **state)
 {
-	const struct rsum_lane lane = { .begin = 5000, .end = 13000 };
+	static const struct rsum_plan_read expected[] = {
+		{ .offset = 4096, .length = 4096, .expected = 4096 },
+		{ .offset = 8192, .length = 8192, .expected = 8192 },
+		{ .offset = 16384, .length = 4096, .expected = 1116 },
+	};
+	const struct rsum_lane lane = { .begin = 5000, .end = 17000 };
 	uint64_t cursor = rsum_lane_begin(&lane, 4096);
 	struct rsum_plan_read read;
+	size_t i;
 
 	(void)state;
-	assert_true(rsum_lane_next_read(&lane, &cursor, 8192, 4096, 13500, &read));
-	assert_int_equal(read.offset, 4096);
-	assert_int_equal(read.expected, 8192);
-	assert_true(rsum_lane_next_read(&lane, &cursor, 8192, 4096, 13500, &read));
-	assert_int_equal(read.offset, 12288);
-	assert_int_equal(read.length, 4096);
-	assert_int_equal(read.expected, 1212);
-	assert_false(rsum_lane_next_read(&lane, &cursor, 8192, 4096, 13500, &read));
+	for (i = 0; i < RSUM_COUNT_OF(expected); i++) {
+		assert_true(rsum_lane_next_read(&lane, &cursor, 8192, 4096, 17500, &read));
+		assert_int_equal(read.offset, expected[i].offset);
+		assert_int_equal(read.length, expected[i].length);
+		assert_int_equal(read.expected, expected[i].expected);
+	}
+	assert_false(rsum_lane_next_read(&lane, &cursor, 8192, 4096, 17500, &read));
 }
 
 int main(void)
