@@ -25,6 +25,9 @@ TITLES = {
     "b3sum": "`b3sum` (another hash)",
     "mmap-python": "Python: mmap, hashlib, 16 threads",
     "openssl": "`openssl dgst -sha256`",
+    "load-fresh": "**load into fresh memory**",
+    "load-touched": "**load into touched memory**",
+    "dd": "`dd bs=1M` to /dev/null, page cache",
 }
 
 
@@ -113,6 +116,21 @@ def contest(results, part, caption):
         ratio = "" if name == "ringsum" else f"{results.ratio(part, 'ringsum', name):.2f} times as fast"
         cpu = f"{results.cpu_per_gb(part, name):.2f}" if with_cpu else ""
         lines.append(f"| {what} | {results.rate(part, name) / 1e9:.2f} | {ratio} | {cpu} |")
+    return lines + [""]
+
+
+def loads(results, caption):
+    """Every tensor into the caller's memory, beside reading that neither hashes nor keeps."""
+    ours = ("load-fresh", "load-touched")
+    lines = [f"| {caption} | GB/s | fresh is | touched is | CPU s/GB |", "|---|---:|---:|---:|---:|"]
+    for name in ours + ("fio", "dd"):
+        if ("load", name) not in results.rates:
+            continue
+        ratios = ["" if name in ours else f"{results.ratio('load', mine, name):.2f} times as fast"
+                  for mine in ours]
+        lines.append(f"| {title(name, results.settings.get(('load', name)))} "
+                     f"| {results.rate('load', name) / 1e9:.2f} | {ratios[0]} | {ratios[1]} "
+                     f"| {results.cpu_per_gb('load', name):.2f} |")
     return lines + [""]
 
 
@@ -217,10 +235,15 @@ def table(results):
         ("verify", "huge pages reserved, cold"),
         ("small-pages", "no huge pages reserved, cold"),
         ("hot", "from the page cache, 2 threads"),
+        ("tmpfs", "from tmpfs, 2 threads"),
     ):
         if results.has(part):
             size = results.bytes[part, "ringsum"] / 1e9
             lines += contest(results, part, f"delivery `{scale}` of {size:.2g} GB, {what}")
+    if results.has("load"):
+        size = results.bytes["load", "load-fresh"] / 1e9
+        lines += loads(results, f"every tensor of delivery `{scale}` ({size:.2g} GB) into memory of "
+                                "huge pages, cold")
     return "\n".join(lines + single_figures(results)).rstrip() + "\n"
 
 
