@@ -26,6 +26,7 @@
 
 static struct drafter drafter;
 static enum ringsum_engine engine;
+static enum ringsum_direct direct;
 static bool is_damaged; /* one byte of embed.weight is not as promised */
 static const char *operation_name;
 
@@ -34,6 +35,7 @@ static struct ringsum_options usual_options(void)
 	struct ringsum_options options = RINGSUM_OPTIONS_INIT;
 
 	options.engine = engine;
+	options.direct = direct;
 	options.chunk_bytes = 65536;
 	options.threads = 2;
 	options.depth = 4;
@@ -252,6 +254,27 @@ static int inspect(void)
 	return result;
 }
 
+/* What is measured is of no matter here: it is to end, and to say so where it has no figures. */
+static int bench(void)
+{
+	struct ringsum_bench_result figures = RINGSUM_BENCH_RESULT_INIT;
+	struct ringsum_options options = usual_options();
+	struct ringsum_error err = { 0 };
+	char *json = NULL, *text = NULL;
+	int result = ringsum_bench(drafter.root, &options, &figures, &err);
+
+	if (result != RINGSUM_OK && !err.message[0])
+		fail_at("no word of explanation");
+	if (result == RINGSUM_OK && figures.bytes_promised == 0)
+		fail_at("measured without a byte");
+	if ((ringsum_bench_to_json(&figures, &json, NULL) == RINGSUM_OK) != (json != NULL) ||
+	    (ringsum_bench_to_text(&figures, &text, NULL) == RINGSUM_OK) != (text != NULL))
+		fail_at("text and result contradict each other");
+	ringsum_free(json);
+	ringsum_free(text);
+	return result;
+}
+
 /* ---- one failure after the other --------------------------------------------------------------- */
 
 static unsigned count_descriptors(void)
@@ -296,6 +319,30 @@ static void fail_one_by_one(const char *name, int (*operation)(void), enum failu
 	assert_true(nth > 1);
 }
 
+/* The later failures of what takes long, in steps that grow; all after each fail too. */
+static void fail_in_steps(const char *name, int (*operation)(void), enum failure_kind kind,
+			  int os_errno)
+{
+	unsigned descriptors, nth, runs = 0;
+	int result;
+
+	operation_name = name;
+	assert_int_equal(operation(), RINGSUM_OK); /* warm */
+	descriptors = count_descriptors();
+	for (nth = 1;; nth += 1 + nth / 3, runs++) {
+		failures_arm(kind, nth, os_errno, true);
+		result = operation();
+		if (!failures_disarm())
+			break;
+		if (result == RINGSUM_E_REFUSED)
+			fail_at("what is sound was refused");
+		if (count_descriptors() != descriptors)
+			fail_at("a descriptor was left open");
+	}
+	print_message("# %s: %u runs\n", name, runs);
+	assert_int_equal(result, RINGSUM_OK);
+}
+
 static void fail_everything(enum failure_kind kind, int os_errno, bool is_lasting)
 {
 	static const struct {
@@ -335,7 +382,7 @@ static void test_no_more_memory(void **state)
 
 static void test_calls(void **state)
 {
-	static const int errnos[] = { EIO, EMFILE, EPERM, ENOMEM };
+	static const int errnos[] = { EIO, EMFILE, EPERM, ENOMEM, EINTR, EAGAIN, EINVAL };
 	size_t i;
 
 	(void)state;
@@ -347,6 +394,62 @@ static void test_no_more_calls(void **state)
 {
 	(void)state;
 	fail_everything(FAILURE_CALL, EMFILE, true);
+}
+
+static void test_bench(void **state)
+{
+	(void)state;
+	engine = RINGSUM_ENGINE_AUTO;
+	fail_in_steps("bench", bench, FAILURE_MEMORY, ENOMEM);
+	fail_in_steps("bench", bench, FAILURE_CALL, EIO);
+}
+
+/* Where the engine and direct I/O are insisted on, and something is in the way. */
+static void test_calls_of_what_is_insisted_on(void **state)
+{
+	static const int errnos[] = { EINVAL, EPERM };
+	struct ringsum_options options;
+	size_t i;
+
+	(void)state;
+	engine = RINGSUM_ENGINE_IO_URING;
+	direct = RINGSUM_DIRECT_REQUIRE;
+	options = usual_options();
+	if (ringsum_verify_path(drafter.root, &options, NULL, NULL) == RINGSUM_OK)
+		for (i = 0; i < sizeof(errnos) / sizeof(errnos[0]); i++) {
+			fail_one_by_one("verify, insisted", verify, FAILURE_CALL, errnos[i], false);
+			fail_one_by_one("load, insisted", load, FAILURE_CALL, errnos[i], true);
+		}
+	else
+		print_message("# io_uring or direct I/O is not to be had here\n");
+	direct = RINGSUM_DIRECT_PREFER;
+}
+
+/* Without openat2, and with links on the way to both shards. */
+static void test_walk(void **state)
+{
+	static const int errnos[] = { EIO, EINTR, EACCES };
+	char from[4][128];
+	size_t i;
+
+	(void)state;
+	snprintf(from[0], sizeof(from[0]), "%s/more", drafter.root);
+	snprintf(from[1], sizeof(from[1]), "%s/most", drafter.root);
+	snprintf(from[2], sizeof(from[2]), "%s/" DRAFTER_SHARD_0, drafter.root);
+	snprintf(from[3], sizeof(from[3]), "%s/most/part-0", drafter.root);
+	assert_int_equal(rename(from[0], from[1]), 0);
+	assert_int_equal(symlink("./most", from[0]), 0);
+	assert_int_equal(rename(from[2], from[3]), 0);
+	assert_int_equal(symlink("more/../more/part-0", from[2]), 0);
+	failures_deny_openat2(true);
+	engine = RINGSUM_ENGINE_PREAD;
+	fail_one_by_one("verify by walking", verify, FAILURE_MEMORY, ENOMEM, false);
+	for (i = 0; i < sizeof(errnos) / sizeof(errnos[0]); i++) {
+		fail_one_by_one("verify by walking", verify, FAILURE_CALL, errnos[i], false);
+		fail_one_by_one("inspect by walking", inspect, FAILURE_CALL, errnos[i], false);
+	}
+	failures_deny_openat2(false);
+	drafter_write(&drafter);
 }
 
 /* Whatever fails besides, a changed byte never passes. */
@@ -410,7 +513,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_memory), cmocka_unit_test(test_no_more_memory),
 		cmocka_unit_test(test_calls),  cmocka_unit_test(test_no_more_calls),
-		cmocka_unit_test(test_damage), cmocka_unit_test(test_many),
+		cmocka_unit_test(test_bench),  cmocka_unit_test(test_calls_of_what_is_insisted_on),
+		cmocka_unit_test(test_walk),   cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_many),
 	};
 
 	failures_install();

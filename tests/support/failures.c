@@ -27,6 +27,7 @@ static bool armed_lasts;
 
 static atomic_bool is_counting;
 static atomic_uint counted;
+static atomic_bool has_no_openat2;
 static const char *_Atomic failed; /* the function that failed */
 
 static bool fails(enum failure_kind kind, const char *function)
@@ -59,6 +60,11 @@ bool failures_disarm(void)
 {
 	atomic_store(&is_counting, false);
 	return atomic_load(&failed) != NULL;
+}
+
+void failures_deny_openat2(bool is_denied)
+{
+	atomic_store(&has_no_openat2, is_denied);
 }
 
 void failures_pause(bool is_paused)
@@ -218,6 +224,10 @@ long __wrap_syscall(long number, ...)
 	for (i = 0; i < 6; i++)
 		arguments[i] = va_arg(list, long);
 	va_end(list);
+	if (number == SYS_openat2 && atomic_load(&has_no_openat2)) {
+		errno = ENOSYS;
+		return -1;
+	}
 	if (fails(FAILURE_CALL, number == SYS_openat2 ? "openat2" : "syscall"))
 		return -1;
 	return __real_syscall(number, arguments[0], arguments[1], arguments[2], arguments[3],

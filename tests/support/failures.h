@@ -23,6 +23,9 @@ void failures_arm(enum failure_kind kind, unsigned nth, int os_errno, bool is_la
 /* Ends it. Returns whether anything failed. */
 bool failures_disarm(void);
 
+/* As on a kernel without openat2; such a call is not counted. */
+void failures_deny_openat2(bool is_denied);
+
 /* While paused nothing is counted and nothing fails. */
 void failures_pause(bool is_paused);
 
