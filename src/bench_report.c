@@ -154,7 +154,10 @@ static void conclude_threads(struct ringsum_bench_result *result)
 {
 	char text[RATE_TEXT_BYTES];
 
-	if (result->wider_threads == 0)
+	if (result->wider_threads == 0 && result->processors == 1)
+		conclude(result, "; the one processor hashes already, so another or a faster one "
+				 "would help");
+	else if (result->wider_threads == 0)
 		conclude(result,
 			 "; all %u processors hash already, so more or faster ones would "
 			 "help",

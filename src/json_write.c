@@ -160,11 +160,8 @@ static size_t string_length(const char *string, size_t size_bytes)
 
 static size_t number_length(struct json_object *value)
 {
-	const char *digits = json_object_get_userdata(value); /* of a double that has them */
 	char buffer[32];
 
-	if (digits)
-		return strlen(digits);
 	return (size_t)snprintf(buffer, sizeof(buffer), "%llu",
 				(unsigned long long)json_object_get_uint64(value));
 }
@@ -197,8 +194,6 @@ static size_t value_length(struct json_object *value)
 	switch (json_object_get_type(value)) {
 	case json_type_null:
 		return strlen("null");
-	case json_type_boolean:
-		return json_object_get_boolean(value) ? strlen("true") : strlen("false");
 	case json_type_string:
 		return string_length(json_object_get_string(value),
 				     (size_t)json_object_get_string_len(value));

@@ -140,6 +140,96 @@ static void test_writers(void **state)
 	assert_int_equal(ringsum_bench("/", NULL, &result, NULL), RINGSUM_E_INVALID);
 }
 
+/* The text of these figures holds each of the sentences (NULL ends them), or must not hold it. */
+static void expect_text(const struct ringsum_bench_result *result, bool is_said,
+			const char *const *sentences)
+{
+	char *text = NULL;
+
+	assert_int_equal(ringsum_bench_to_text(result, &text, NULL), RINGSUM_OK);
+	for (; *sentences; sentences++)
+		if ((strstr(text, *sentences) != NULL) != is_said)
+			fail_msg("'%s' is %s in: %s", *sentences, is_said ? "not" : "there", text);
+	ringsum_free(text);
+}
+
+/* One processor that hashes one stream at a time, and no right to anything. */
+static void test_a_small_host(void **state)
+{
+	static const char *const said[] = { "hash in memory, 1 thread ", "1 hashing thread,",
+					    "without direct I/O",	 "was left alone",
+					    "1 of the tensors measured", NULL };
+	static const char *const not_said[] = { "in flight\n", "sha-ni", "threads", NULL };
+	struct ringsum_bench_result result = usual();
+
+	(void)state;
+	result.threads = result.processors = 1;
+	result.deeper = (struct ringsum_bench_rate){ 0, 0 };
+	result.deeper_depth = 0;
+	result.hash_core[2] = result.hash_core[3] = 0;
+	result.digest = "libcrypto";
+	result.is_direct = 0;
+	result.tensors_differing = 1;
+	result.read.bytes_per_second = 9 * GB;
+	result.verify.bytes_per_second = result.hash_all = 2 * GB;
+	expect(&result, RINGSUM_BENCH_LIMIT_HASH, "1 thread hashes 2.00 GB/s");
+	assert_non_null(strstr(result.conclusion, "the one processor hashes already"));
+	assert_non_null(strstr(result.conclusion, "no instructions that hash several streams"));
+	expect_text(&result, true, said);
+	expect_text(&result, false, not_said);
+	result.verify.bytes_per_second = GB;
+	result.hash_all = 9 * GB;
+	expect(&result, RINGSUM_BENCH_LIMIT_PROCESSORS, "compete for 1 processor;");
+	assert_non_null(strstr(result.conclusion, "direct I/O would help"));
+}
+
+/* Everything was tried and dropped. */
+static void test_a_large_host(void **state)
+{
+	static const char *const said[] = { "verify, 4 threads",
+					    "read, 64 in flight",
+					    "hash in memory, 2 threads",
+					    "2 hashing threads",
+					    "direct I/O, which passes by the page cache",
+					    "was dropped beforehand",
+					    NULL };
+	struct ringsum_bench_result result = usual();
+	struct json_object *json;
+	char *text = NULL;
+
+	(void)state;
+	result.wider = (struct ringsum_bench_rate){ 3 * GB, 0 };
+	result.wider_threads = 4;
+	result.dropped_caches = 1;
+	rsum_bench_conclude(&result);
+	expect_text(&result, true, said);
+	assert_int_equal(ringsum_bench_to_json(&result, &text, NULL), RINGSUM_OK);
+	json = json_tokener_parse(text);
+	assert_non_null(json);
+	assert_int_equal(member(json, "verify_wider", "bytes_per_second"), 3 * GB);
+	json_object_put(json);
+	ringsum_free(text);
+}
+
+/* Whatever is missing of the figures, nothing is concluded from the rest. */
+static void test_figures_that_are_missing(void **state)
+{
+	static const char *const not_said[] = { "by: ", NULL };
+
+	(void)state;
+	for (unsigned missing = 0; missing < 4; missing++) {
+		struct ringsum_bench_result result = usual();
+		uint64_t *const figures[] = { &result.read.bytes_per_second,
+					      &result.verify.bytes_per_second, &result.hash_stream,
+					      &result.hash_all };
+
+		*figures[missing] = 0;
+		result.engine = NULL;
+		expect(&result, RINGSUM_BENCH_LIMIT_UNKNOWN, "nothing can be said");
+		expect_text(&result, false, not_said);
+	}
+}
+
 /* ---- on disk ------------------------------------------------------------------------------- */
 
 static struct delivery delivery;
@@ -240,6 +330,9 @@ int main(void)
 		cmocka_unit_test(test_conclusions),
 		cmocka_unit_test(test_nothing_measured),
 		cmocka_unit_test(test_writers),
+		cmocka_unit_test(test_a_small_host),
+		cmocka_unit_test(test_a_large_host),
+		cmocka_unit_test(test_figures_that_are_missing),
 		cmocka_unit_test_setup_teardown(test_without_hashing_nothing_is_proven,
 						make_delivery, remove_delivery),
 		cmocka_unit_test_setup_teardown(test_bench, make_delivery, remove_delivery),
