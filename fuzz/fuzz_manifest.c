@@ -224,14 +224,14 @@ static void check_same(const struct rsum_promise *a, const struct rsum_promise *
 static void check_written(const struct rsum_manifest *manifest)
 {
 	struct ringsum_report *report = rsum_report_new();
-	struct rsum_manifest again;
+	struct rsum_manifest again = { 0 };
 	struct fuzz_text text = { 0 };
 	size_t index = 0;
 
 	write_manifest(&text, manifest);
 	FUZZ_CHECK(report);
-	FUZZ_CHECK(rsum_manifest_parse(fuzz_copy(text.data, text.used_bytes), text.used_bytes,
-				       FILE_NAME, &again, report) == 0);
+	FUZZ_CHECK(rsum_manifest_tensors.parse(fuzz_copy(text.data, text.used_bytes),
+					       text.used_bytes, FILE_NAME, &again, report) == 0);
 	FUZZ_CHECK(report->refusing_count == 0);
 	FUZZ_CHECK(again.promise_count == count_wellformed(manifest));
 	for (size_t i = 0; i < manifest->promise_count; i++) {
@@ -248,11 +248,12 @@ static void check_written(const struct rsum_manifest *manifest)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct ringsum_report *report = rsum_report_new();
-	struct rsum_manifest manifest;
+	struct rsum_manifest manifest = { 0 };
 	int ret;
 
 	FUZZ_CHECK(report);
-	ret = rsum_manifest_parse(fuzz_copy(data, size), size, FILE_NAME, &manifest, report);
+	ret = rsum_manifest_tensors.parse(fuzz_copy(data, size), size, FILE_NAME, &manifest,
+					  report);
 	FUZZ_CHECK(ret == 0 || ret == RINGSUM_E_REFUSED);
 	if (ret)
 		FUZZ_CHECK(manifest.promise_count == 0 && manifest.file_count == 0);

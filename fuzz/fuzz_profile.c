@@ -567,7 +567,7 @@ static void check_promises(const struct rsum_profile_state *state, struct fuzz_i
 	struct ringsum_report *report = rsum_report_new();
 	bool has_codebook = fuzz_take(input, 1) % 4 != 3, is_expected_good;
 	size_t missing, unexpected;
-	struct rsum_manifest manifest;
+	struct rsum_manifest manifest = { 0 };
 	struct fuzz_text text = { 0 };
 	bool *refused;
 
@@ -576,8 +576,9 @@ static void check_promises(const struct rsum_profile_state *state, struct fuzz_i
 	promised = required;
 	change_entries(input, &promised);
 	write_manifest(&text, &promised, has_codebook);
-	FUZZ_CHECK(rsum_manifest_parse(fuzz_copy(text.data, text.used_bytes), text.used_bytes,
-				       "TENSORS.json", &manifest, report) == 0);
+	FUZZ_CHECK(rsum_manifest_tensors.parse(fuzz_copy(text.data, text.used_bytes),
+					       text.used_bytes, "TENSORS.json", &manifest,
+					       report) == 0);
 	FUZZ_CHECK(manifest.has_codebook == has_codebook);
 	refused = fuzz_alloc((manifest.promise_count + 1) * sizeof(*refused));
 	memset(refused, 0, (manifest.promise_count + 1) * sizeof(*refused));

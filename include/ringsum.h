@@ -150,8 +150,9 @@ typedef int (*ringsum_progress_fn)(void *arg, const struct ringsum_progress *pro
 struct ringsum_options {
 	size_t size_bytes;	      /* sizeof(struct ringsum_options) */
 	enum ringsum_profile profile; /* default: auto */
-	const char *manifest_path;    /* default: TENSORS.json in the checkpoint's directory */
-	const char *manifest_sha256;  /* 64 hex digits that pin the manifest; default: none */
+	/* "-": standard input; default: what is in the checkpoint's directory, see README */
+	const char *manifest_path;
+	const char *manifest_sha256; /* 64 hex digits that pin the manifest; default: none */
 	unsigned threads;	    /* hashing threads, 1 to 256; default: processors, at most 16 */
 	uint64_t memory_bytes;	    /* for buffers, up to 16 GiB; default 24 to 256 MiB */
 	uint32_t chunk_bytes;	    /* one read: 64 KiB to 64 MiB, of 4,096; default 512 KiB */
@@ -223,6 +224,7 @@ enum ringsum_finding_code {
 	RINGSUM_FINDING_READ_ERROR,    /* undecided; a note of a directory that cannot be listed */
 	RINGSUM_FINDING_UNSTABLE_READ, /* undecided */
 	RINGSUM_FINDING_UNPROMISED,    /* a note, or a finding under `strict` */
+	RINGSUM_FINDING_DIGEST_UNSUPPORTED, /* undecided: a digest that cannot be computed here */
 	RINGSUM_FINDING_CODE_COUNT
 };
 
@@ -275,11 +277,17 @@ struct ringsum_totals {
 	uint64_t tensors_unpromised; /* in the shards' headers, and nobody promised them */
 	uint64_t files_unpromised;   /* files below the checkpoint that nobody promised; UINT64_MAX
 					where not all of it could be listed, so it is unknown */
-	uint64_t bytes_promised;
-	uint64_t bytes_proven;	 /* of identical tensors */
-	uint64_t bytes_read;	 /* from disk for promised ranges, second reads included */
+	uint64_t
+		bytes_promised; /* what is promised twice, as a tensor and of a file, counts twice */
+	uint64_t bytes_proven;	/* of what is identical */
+	uint64_t bytes_read;	/* from disk for promised ranges, second reads included */
 	uint64_t findings_total; /* deciding findings, also those past the limit on the list */
 	double elapsed_seconds;	 /* of the reading and hashing */
+	/* Files that something is promised of as files: identical + refused + undecided. */
+	uint64_t files_promised;
+	uint64_t files_identical; /* all that is promised of it holds */
+	uint64_t files_refused;
+	uint64_t files_undecided;
 };
 
 struct ringsum_report;

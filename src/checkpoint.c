@@ -11,16 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MANIFEST_FILE "TENSORS.json"
-
-/* Where the checkpoint and its manifest are. */
-struct location {
-	char *root_path;	   /* owned */
-	const char *manifest_path; /* as the caller gave it; NULL: MANIFEST_FILE in the root */
-	const char *manifest_name; /* below the root, or NULL where it was named otherwise */
-	bool path_is_manifest;	   /* a file was given where a directory is usual */
-};
-
 static char *directory_of(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -32,15 +22,8 @@ static char *directory_of(const char *path)
 	return strndup(path, (size_t)(slash - path));
 }
 
-static const char *name_of(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
-/* A path is the directory, or the manifest file in it. */
-static int locate(const char *path, const struct rsum_options *options, struct location *out,
+/* A path is the directory, or a manifest file in it. */
+static int locate(const char *path, const struct rsum_options *options, struct rsum_location *out,
 		  struct ringsum_error *err)
 {
 	struct stat status;
@@ -54,18 +37,12 @@ static int locate(const char *path, const struct rsum_options *options, struct l
 				      "its manifest file",
 				      path);
 	}
-	out->manifest_path = options->given.manifest_path;
 	if (S_ISDIR(status.st_mode)) {
 		out->root_path = strdup(path);
-		if (!out->manifest_path)
-			out->manifest_name = MANIFEST_FILE;
 	} else if (S_ISREG(status.st_mode)) {
 		out->root_path = directory_of(path);
-		if (!out->manifest_path) {
+		if (!options->given.manifest_path)
 			out->manifest_path = path;
-			out->manifest_name = name_of(path);
-			out->path_is_manifest = true;
-		}
 	} else {
 		return rsum_error_set(err, RINGSUM_E_NOPROMISE,
 				      "%.300s is neither a directory nor a manifest file", path);
@@ -90,13 +67,9 @@ static void refuse_file(struct ringsum_report *report, enum ringsum_finding_code
 	rsum_report_add(report, &finding);
 }
 
-/*
- * Reads a whole document. Returns 0 with *text_out, which is NULL where the file is at fault (the
- * report says why), or RINGSUM_E_NOMEM.
- */
-static int read_document(struct ringsum_checkpoint *checkpoint, int fd, const char *name,
-			 uint64_t limit_bytes, enum ringsum_finding_code invalid_code,
-			 char **text_out, size_t *size_bytes_out)
+int rsum_document_read(struct ringsum_checkpoint *checkpoint, int fd, const char *name,
+		       uint64_t limit_bytes, enum ringsum_finding_code invalid_code,
+		       char **text_out, size_t *size_bytes_out)
 {
 	struct ringsum_report *report = checkpoint->report;
 	char message[160];
@@ -117,50 +90,34 @@ static int read_document(struct ringsum_checkpoint *checkpoint, int fd, const ch
 	return RINGSUM_OK;
 }
 
-/* The pin is compared before anything in the manifest is believed. */
-static bool manifest_is_pinned(struct ringsum_checkpoint *checkpoint, const char *name,
-			       const uint8_t digest[RSUM_SHA256_BYTES])
+static bool document_is_unchanged(const struct ringsum_checkpoint *checkpoint,
+				  const struct rsum_document *document,
+				  struct ringsum_report *report)
 {
-	char expected[65];
+	enum rsum_confine_result opened;
+	struct rsum_file_identity identity;
+	struct rsum_refusal refusal;
+	int fd, os_errno;
 
-	if (!checkpoint->options.has_pin ||
-	    memcmp(checkpoint->options.pin_sha256, digest, RSUM_SHA256_BYTES) == 0)
+	if (!document->name || document->is_stream)
 		return true;
-	rsum_hex_encode_digest(checkpoint->options.pin_sha256, expected);
-	refuse_file(checkpoint->report, RINGSUM_FINDING_DIGEST_MISMATCH, name, expected,
-		    checkpoint->report->facts.manifest_sha256,
-		    "the manifest is not the one that was pinned, so nothing in it was used; "
-		    "fetch the manifest again or check the pin");
+	if (document->given_path)
+		opened = rsum_confine_open_given(document->given_path, &fd, &identity, &os_errno,
+						 &refusal);
+	else
+		opened = rsum_confine_open(&checkpoint->root, document->name, &fd, &identity,
+					   &os_errno, &refusal);
+	if (opened == RSUM_CONFINE_OK)
+		close(fd);
+	if (opened == RSUM_CONFINE_OK && rsum_file_identity_equal(&identity, &document->identity))
+		return true;
+	if (opened != RSUM_CONFINE_UNREADABLE)
+		(void)rsum_refusal_set(&refusal, RINGSUM_FINDING_CHANGED_DURING_READ,
+				       "the file was changed, replaced or removed after it was "
+				       "read, so what was checked against it is undecided; wait "
+				       "until nothing writes to it and verify again");
+	rsum_report_add_refusal(report, &refusal, NULL, document->name);
 	return false;
-}
-
-static int report_no_manifest(const struct ringsum_checkpoint *checkpoint,
-			      const struct location *location, struct ringsum_error *err)
-{
-	if (location->manifest_path)
-		return rsum_error_set(err, RINGSUM_E_NOPROMISE, "there is no manifest %.300s%s",
-				      location->manifest_path,
-				      location->path_is_manifest ? "" : " (named with --manifest)");
-	return rsum_error_set(err, RINGSUM_E_NOPROMISE,
-			      "%.300s holds no promise: looked for %s there; name a manifest with "
-			      "--manifest",
-			      checkpoint->root_path, MANIFEST_FILE);
-}
-
-/* From the root directory on, so that a process that changes its own finds it again. */
-static char *absolute_path(const char *path)
-{
-	char *here, *absolute = NULL;
-
-	if (path[0] == '/')
-		return strdup(path);
-	here = getcwd(NULL, 0);
-	if (!here)
-		return errno == ENOMEM ? NULL : strdup(path);
-	if (asprintf(&absolute, "%s/%s", here, path) < 0)
-		absolute = NULL;
-	free(here);
-	return absolute;
 }
 
 bool rsum_documents_are_unchanged(const struct ringsum_checkpoint *checkpoint,
@@ -169,102 +126,13 @@ bool rsum_documents_are_unchanged(const struct ringsum_checkpoint *checkpoint,
 	bool all_are = true;
 	size_t i;
 
-	for (i = 0; i < RSUM_DOCUMENT_COUNT; i++) {
-		const struct rsum_document *document = &checkpoint->documents[i];
-		enum rsum_confine_result opened;
-		struct rsum_file_identity identity;
-		struct rsum_refusal refusal;
-		int fd, os_errno;
-
-		if (!document->name)
-			continue;
-		if (document->given_path)
-			opened = rsum_confine_open_given(document->given_path, &fd, &identity,
-							 &os_errno, &refusal);
-		else
-			opened = rsum_confine_open(&checkpoint->root, document->name, &fd,
-						   &identity, &os_errno, &refusal);
-		if (opened == RSUM_CONFINE_OK)
-			close(fd);
-		if (opened == RSUM_CONFINE_OK &&
-		    rsum_file_identity_equal(&identity, &document->identity))
-			continue;
-		if (opened != RSUM_CONFINE_UNREADABLE)
-			(void)rsum_refusal_set(&refusal, RINGSUM_FINDING_CHANGED_DURING_READ,
-					       "the file was changed, replaced or removed after it "
-					       "was read, so what was checked against it is "
-					       "undecided; wait until nothing writes to it and "
-					       "verify again");
-		rsum_report_add_refusal(report, &refusal, NULL, document->name);
-		all_are = false;
-	}
+	for (i = 0; i < checkpoint->manifest_count; i++)
+		if (!document_is_unchanged(checkpoint, &checkpoint->manifests[i], report))
+			all_are = false;
+	for (i = 0; i < RSUM_DOCUMENT_COUNT; i++)
+		if (!document_is_unchanged(checkpoint, &checkpoint->documents[i], report))
+			all_are = false;
 	return all_are;
-}
-
-/*
- * Opens, hashes and parses the manifest. Returns 0 (the report says where it is unusable),
- * RINGSUM_E_NOPROMISE, RINGSUM_E_NOMEM or RINGSUM_E_UNDECIDED for a digest that failed.
- */
-static int read_manifest(struct ringsum_checkpoint *checkpoint, const struct location *location,
-			 struct ringsum_error *err)
-{
-	struct ringsum_report *report = checkpoint->report;
-	const char *name =
-		location->manifest_name ? location->manifest_name : location->manifest_path;
-	struct rsum_document *document = &checkpoint->documents[RSUM_DOCUMENT_MANIFEST];
-	uint8_t digest[RSUM_SHA256_BYTES];
-	enum rsum_confine_result opened;
-	struct rsum_refusal refusal;
-	int fd, os_errno = 0, result;
-	char *text = NULL;
-	size_t size_bytes = 0;
-
-	/* What the caller names may lie anywhere; what we look for stays inside the root. */
-	if (location->manifest_path)
-		opened = rsum_confine_open_given(location->manifest_path, &fd, &document->identity,
-						 &os_errno, &refusal);
-	else
-		opened = rsum_confine_open(&checkpoint->root, name, &fd, &document->identity,
-					   &os_errno, &refusal);
-	if (opened == RSUM_CONFINE_REFUSED && refusal.code == RINGSUM_FINDING_FILE_MISSING)
-		return report_no_manifest(checkpoint, location, err);
-	if (opened != RSUM_CONFINE_OK) {
-		rsum_report_add_refusal(report, &refusal, NULL, name);
-		return RINGSUM_OK;
-	}
-	rsum_report_set_text(report, &report->facts.manifest_path, name);
-	report->facts.manifest_kind = MANIFEST_FILE;
-	result = read_document(checkpoint, fd, name, RSUM_LIMIT_MANIFEST_BYTES,
-			       RINGSUM_FINDING_MANIFEST_INVALID, &text, &size_bytes);
-	close(fd);
-	if (result != RINGSUM_OK || !text)
-		return result;
-	if (location->manifest_path) {
-		document->given_path = absolute_path(location->manifest_path);
-		if (!document->given_path) {
-			free(text);
-			return RINGSUM_E_NOMEM;
-		}
-	}
-	document->name = report->facts.manifest_path;
-	result = rsum_sha256_of(text, size_bytes, digest);
-	if (result != RINGSUM_OK) {
-		free(text);
-		return rsum_error_set(err, result, "the manifest could not be hashed");
-	}
-	rsum_hex_encode_digest(digest, report->facts.manifest_sha256);
-	if (!manifest_is_pinned(checkpoint, name, digest)) {
-		free(text);
-		return RINGSUM_OK;
-	}
-	result = rsum_manifest_parse(text, size_bytes, name, &checkpoint->manifest, report);
-	if (result != RINGSUM_E_REFUSED)
-		return result;
-	if (location->path_is_manifest)
-		rsum_report_advise(report, "name the checkpoint's directory, or its manifest file");
-	/* Left there, an empty list would be blamed for every name that the profile requires. */
-	rsum_manifest_deinit(&checkpoint->manifest);
-	return RINGSUM_OK;
 }
 
 /* Reads one of the profile's own files; *text_out stays NULL where it has its finding. */
@@ -280,8 +148,8 @@ static int read_profile_file(struct ringsum_checkpoint *checkpoint, const char *
 		rsum_report_add_refusal(checkpoint->report, &refusal, NULL, name);
 		return RINGSUM_OK;
 	}
-	result = read_document(checkpoint, fd, name, RSUM_LIMIT_CONFIG_BYTES, invalid_code,
-			       text_out, size_bytes_out);
+	result = rsum_document_read(checkpoint, fd, name, RSUM_LIMIT_CONFIG_BYTES, invalid_code,
+				    text_out, size_bytes_out);
 	close(fd);
 	if (result == RINGSUM_OK && *text_out)
 		document->name = name;
@@ -333,9 +201,16 @@ static int weigh_manifest(struct ringsum_checkpoint *checkpoint)
 	size_t i;
 
 	checkpoint->standings = calloc(manifest->promise_count + 1, sizeof(*checkpoint->standings));
-	if (!checkpoint->standings)
+	checkpoint->file_standings =
+		calloc(manifest->file_promise_count + 1, sizeof(*checkpoint->file_standings));
+	if (!checkpoint->standings || !checkpoint->file_standings)
 		return RINGSUM_E_NOMEM;
 	totals->tensors_promised = manifest->promise_count;
+	/* They are sorted by file. */
+	for (i = 0; i < manifest->file_promise_count; i++)
+		totals->files_promised +=
+			i == 0 || manifest->file_promises[i].file_index !=
+					  manifest->file_promises[i - 1].file_index;
 	for (i = 0; i < manifest->promise_count; i++) {
 		const struct rsum_promise *promise = &manifest->promises[i];
 
@@ -349,7 +224,7 @@ static int weigh_manifest(struct ringsum_checkpoint *checkpoint)
 	return RINGSUM_OK;
 }
 
-static int prepare(struct ringsum_checkpoint *checkpoint, const struct location *location,
+static int prepare(struct ringsum_checkpoint *checkpoint, const struct rsum_location *location,
 		   struct ringsum_error *err)
 {
 	struct ringsum_report *report = checkpoint->report;
@@ -364,7 +239,9 @@ static int prepare(struct ringsum_checkpoint *checkpoint, const struct location 
 	if (result < 0)
 		return rsum_error_set_errno(err, RINGSUM_E_IO, -result, "%s cannot be opened",
 					    checkpoint->root_path);
-	result = read_manifest(checkpoint, location, err);
+	result = rsum_sources_read(checkpoint, location, err);
+	if (result == RINGSUM_OK)
+		result = rsum_manifest_settle(&checkpoint->manifest, report);
 	if (result != RINGSUM_OK)
 		return result;
 	checkpoint->profile =
@@ -378,7 +255,7 @@ static int prepare(struct ringsum_checkpoint *checkpoint, const struct location 
 	if (result == RINGSUM_OK)
 		result = rsum_shards_check(checkpoint);
 	if (result == RINGSUM_OK)
-		result = rsum_unpromised_find(checkpoint, location->manifest_name);
+		result = rsum_unpromised_find(checkpoint);
 	return result;
 }
 
@@ -386,7 +263,7 @@ int rsum_checkpoint_prepare(const char *path, const struct ringsum_options *opti
 			    struct ringsum_checkpoint **checkpoint_out, struct ringsum_error *err)
 {
 	struct ringsum_checkpoint *checkpoint;
-	struct location location = { 0 };
+	struct rsum_location location = { 0 };
 	int result;
 
 	if (err)
@@ -445,6 +322,12 @@ int rsum_report_result(const struct ringsum_report *report, struct ringsum_error
 			      *message ? ": " : "", message);
 }
 
+static bool promises_anything(const struct ringsum_checkpoint *checkpoint)
+{
+	return checkpoint->manifest.promise_count > 0 ||
+	       checkpoint->manifest.file_promise_count > 0;
+}
+
 RSUM_PUBLIC int ringsum_checkpoint_open(const char *path, const struct ringsum_options *options,
 					struct ringsum_checkpoint **checkpoint_out,
 					struct ringsum_report **report_out,
@@ -468,14 +351,13 @@ RSUM_PUBLIC int ringsum_checkpoint_open(const char *path, const struct ringsum_o
 	}
 	/* Nothing is proven yet, but nothing may stand against it, and something is promised. */
 	if (checkpoint->report->refusing_count > 0 || checkpoint->report->undecided_count > 0 ||
-	    checkpoint->report->is_incomplete_for_memory ||
-	    checkpoint->manifest.promise_count == 0) {
+	    checkpoint->report->is_incomplete_for_memory || !promises_anything(checkpoint)) {
 		result = rsum_report_result(checkpoint->report, err);
 		RSUM_ASSERT(result != RINGSUM_OK);
-		if (checkpoint->manifest.promise_count == 0 && result == RINGSUM_E_UNDECIDED &&
+		if (!promises_anything(checkpoint) && result == RINGSUM_E_UNDECIDED &&
 		    checkpoint->report->undecided_count == 0)
 			result = rsum_error_set(err, RINGSUM_E_UNDECIDED,
-						"the manifest promises no tensor");
+						"the manifest promises no tensor and no file");
 		ringsum_checkpoint_close(checkpoint);
 		checkpoint = NULL;
 	}
@@ -509,6 +391,8 @@ RSUM_PUBLIC const struct ringsum_tensor *ringsum_checkpoint_find(
 
 RSUM_PUBLIC void ringsum_checkpoint_close(struct ringsum_checkpoint *checkpoint)
 {
+	size_t i;
+
 	if (!checkpoint)
 		return;
 	rsum_root_close(&checkpoint->root);
@@ -516,9 +400,14 @@ RSUM_PUBLIC void ringsum_checkpoint_close(struct ringsum_checkpoint *checkpoint)
 	rsum_profile_state_deinit(&checkpoint->profile_state);
 	rsum_options_deinit(&checkpoint->options);
 	ringsum_report_free(checkpoint->report);
-	free(checkpoint->documents[RSUM_DOCUMENT_MANIFEST].given_path);
+	for (i = 0; i < checkpoint->manifest_count; i++) {
+		free((char *)(uintptr_t)checkpoint->manifests[i].name);
+		free(checkpoint->manifests[i].given_path);
+	}
+	free(checkpoint->manifests);
 	free(checkpoint->root_path);
 	free(checkpoint->shards);
 	free(checkpoint->standings);
+	free(checkpoint->file_standings);
 	free(checkpoint);
 }

@@ -111,6 +111,10 @@ typedef int (*rsum_file_read_fn)(int fd, uint64_t offset, void *buffer, size_t s
 RSUM_MUST_CHECK int rsum_file_read_all_by(rsum_file_read_fn read_at, int fd, uint64_t limit_bytes,
 					  char **text_out, size_t *size_bytes_out);
 
+/* The same of a pipe, or any other descriptor that is read to its end. */
+RSUM_MUST_CHECK int rsum_stream_read_all(int fd, uint64_t limit_bytes, char **text_out,
+					 size_t *size_bytes_out);
+
 /* Reads exactly size_bytes at an offset. Returns 0, a negative errno, or -ENODATA at the end. */
 RSUM_MUST_CHECK int rsum_file_read_at(int fd, uint64_t offset, void *buffer, size_t size_bytes);
 

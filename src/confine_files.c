@@ -207,6 +207,50 @@ int rsum_file_read_all(int fd, uint64_t limit_bytes, char **text_out, size_t *si
 	return rsum_file_read_all_by(rsum_file_read_at, fd, limit_bytes, text_out, size_bytes_out);
 }
 
+/* As much as is there and fits. Returns how much, or a negative errno. */
+static ssize_t read_some(int fd, char *at, size_t size_bytes)
+{
+	ssize_t got;
+
+	do
+		got = read(fd, at, RSUM_MIN(size_bytes, READ_BYTES_MAX));
+	while (got < 0 && errno == EINTR);
+	return got < 0 ? -errno : got;
+}
+
+int rsum_stream_read_all(int fd, uint64_t limit_bytes, char **text_out, size_t *size_bytes_out)
+{
+	size_t capacity = 0, used = 0;
+	char *text = NULL, *grown;
+	ssize_t got = 1;
+
+	while (got > 0) {
+		/* One byte beyond the limit tells that there is more; another is for the NUL. */
+		if (used + 1 >= capacity) {
+			capacity = capacity ? capacity * 2 : 65536;
+			grown = realloc(text, capacity);
+			if (!grown) {
+				got = -ENOMEM;
+				break;
+			}
+			text = grown;
+		}
+		got = read_some(fd, text + used, capacity - used - 1);
+		if (got > 0)
+			used += (size_t)got;
+		if (used > limit_bytes)
+			got = -EFBIG;
+	}
+	if (got < 0) {
+		free(text);
+		return (int)got;
+	}
+	text[used] = '\0';
+	*text_out = text;
+	*size_bytes_out = used;
+	return 0;
+}
+
 /* ---- listing ------------------------------------------------------------------------------ */
 
 struct listing {

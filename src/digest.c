@@ -510,19 +510,35 @@ static int hex_value(char digit)
 	return -1;
 }
 
+bool rsum_hex_decode(const char *hex, size_t byte_count, uint8_t *bytes_out)
+{
+	for (size_t i = 0; i < byte_count; i++) {
+		int high = hex_value(hex[2 * i]);
+		int low = high < 0 ? -1 : hex_value(hex[2 * i + 1]); /* not past a NUL */
+
+		if (low < 0)
+			return false;
+		bytes_out[i] = (uint8_t)(high << 4 | low);
+	}
+	return true;
+}
+
+void rsum_hex_encode(const uint8_t *bytes, size_t byte_count, char *hex_out)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	for (size_t i = 0; i < byte_count; i++) {
+		hex_out[2 * i] = digits[bytes[i] >> 4];
+		hex_out[2 * i + 1] = digits[bytes[i] & 15];
+	}
+	hex_out[2 * byte_count] = '\0';
+}
+
 bool rsum_hex_decode_digest(const char *hex, uint8_t digest_out[RSUM_SHA256_BYTES])
 {
 	uint8_t digest[RSUM_SHA256_BYTES];
 
-	for (size_t i = 0; i < RSUM_SHA256_BYTES; i++) {
-		int high = hex_value(hex[2 * i]);
-		int low = high < 0 ? -1 : hex_value(hex[2 * i + 1]); /* not past the NUL */
-
-		if (low < 0)
-			return false;
-		digest[i] = (uint8_t)(high << 4 | low);
-	}
-	if (hex[sizeof(digest) * 2] != '\0')
+	if (!rsum_hex_decode(hex, sizeof(digest), digest) || hex[sizeof(digest) * 2] != '\0')
 		return false;
 	memcpy(digest_out, digest, sizeof(digest));
 	return true;
@@ -530,11 +546,5 @@ bool rsum_hex_decode_digest(const char *hex, uint8_t digest_out[RSUM_SHA256_BYTE
 
 void rsum_hex_encode_digest(const uint8_t digest[RSUM_SHA256_BYTES], char hex_out[65])
 {
-	static const char digits[] = "0123456789abcdef";
-
-	for (size_t i = 0; i < RSUM_SHA256_BYTES; i++) {
-		hex_out[2 * i] = digits[digest[i] >> 4];
-		hex_out[2 * i + 1] = digits[digest[i] & 15];
-	}
-	hex_out[2 * RSUM_SHA256_BYTES] = '\0';
+	rsum_hex_encode(digest, RSUM_SHA256_BYTES, hex_out);
 }

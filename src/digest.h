@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SHA-256, one stream or several independent streams side by side, and hex. The only user of
- * libcrypto, which is the reference, the fallback and the judge of our own code at start.
+ * SHA-256, one stream or several independent streams side by side; other algorithms, one stream at
+ * a time; and hex. The only user of libcrypto, which is the reference, the fallback and the judge of our own code at start.
  *
  * One stream is bound by the latency of the SHA instructions; two or three independent streams
  * in one loop fill the unit, and 16 fill the vectors of AVX-512, which is faster still. A caller
@@ -128,6 +128,60 @@ RSUM_MUST_CHECK int rsum_sha256_final(struct rsum_sha256 *stream,
  */
 RSUM_MUST_CHECK int rsum_sha256_of(const void *data, size_t size_bytes,
 				   uint8_t digest_out[RSUM_SHA256_BYTES]);
+
+/* ---- other algorithms: one stream at a time, through libcrypto ----------------------------- */
+
+/* What a promise's digest was made with. The names in reports are those of the table. */
+enum rsum_algorithm {
+	RSUM_ALGORITHM_SHA256, /* the only one that goes through the fast lanes above */
+	RSUM_ALGORITHM_SHA1,
+	RSUM_ALGORITHM_GIT_BLOB_SHA1, /* sha1 of "blob SIZE\0" and the content, as git has it */
+	RSUM_ALGORITHM_BLAKE2B_512,
+	RSUM_ALGORITHM_SHA512,
+	RSUM_ALGORITHM_UNKNOWN, /* one that we do not have: what it promises stays undecided */
+};
+
+#define RSUM_DIGEST_BYTES_MAX 64
+
+/* "sha256", "sha1", "git-blob-sha1", "blake2b", "sha512", "unknown". Ownership: static. */
+const char *rsum_algorithm_name(enum rsum_algorithm algorithm);
+
+/* Bytes of a digest; 0 for RSUM_ALGORITHM_UNKNOWN. */
+size_t rsum_algorithm_bytes(enum rsum_algorithm algorithm);
+
+/* By any usual spelling, in either case ("SHA2-256", "BLAKE2b-512"); UNKNOWN where there is none. */
+enum rsum_algorithm rsum_algorithm_of_name(const char *name, size_t length);
+
+/* Whether libcrypto has it here: its providers can be configured away. */
+bool rsum_algorithm_is_available(enum rsum_algorithm algorithm);
+
+/* One stream of any algorithm but UNKNOWN. All zero is the empty state. */
+struct rsum_stream {
+	void *evp; /* EVP_MD_CTX, kept until deinit */
+	enum rsum_algorithm algorithm;
+	bool has_failed;
+};
+
+/* Begins a message of message_bytes in all, which git's digest begins with. A failure is kept. */
+void rsum_stream_restart(struct rsum_stream *stream, enum rsum_algorithm algorithm,
+			 uint64_t message_bytes);
+void rsum_stream_update(struct rsum_stream *stream, const void *data, size_t size_bytes);
+/* Writes rsum_algorithm_bytes() of digest. RINGSUM_E_UNDECIDED where something failed before. */
+RSUM_MUST_CHECK int rsum_stream_final(struct rsum_stream *stream,
+				      uint8_t digest_out[RSUM_DIGEST_BYTES_MAX]);
+void rsum_stream_deinit(struct rsum_stream *stream);
+
+/* One message at once. Returns 0, or RINGSUM_E_UNDECIDED where libcrypto refused. */
+RSUM_MUST_CHECK int rsum_digest_of(enum rsum_algorithm algorithm, const void *data,
+				   size_t size_bytes, uint8_t digest_out[RSUM_DIGEST_BYTES_MAX]);
+
+/* ---- hex ------------------------------------------------------------------------------------ */
+
+/* 2 * byte_count digits of either case, no NUL needed behind them. False for anything else. */
+RSUM_MUST_CHECK bool rsum_hex_decode(const char *hex, size_t byte_count, uint8_t *bytes_out);
+
+/* 2 * byte_count lower-case digits and a NUL. */
+void rsum_hex_encode(const uint8_t *bytes, size_t byte_count, char *hex_out);
 
 /* 64 hex digits of either case. False for anything else, also for a longer string. */
 RSUM_MUST_CHECK bool rsum_hex_decode_digest(const char *hex, uint8_t digest_out[RSUM_SHA256_BYTES]);

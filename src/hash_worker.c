@@ -38,7 +38,8 @@ struct rsum_hash_crew {
 	pthread_cond_t work;   /* lanes were queued, pressure rose, or it is over */
 	pthread_cond_t hashed; /* buffers came back */
 	struct lane_queue long_lanes, short_lanes;
-	unsigned narrow_count; /* workers that hold a long lane */
+	struct lane_queue lone_lanes; /* of algorithms that go one stream at a time */
+	unsigned narrow_count;	      /* workers that hold a long lane */
 	bool is_pressed;
 	bool is_stopping;
 	struct rsum_buffer *hashed_list;
@@ -100,6 +101,29 @@ static uint8_t *copy_target(const struct rsum_range *range, uint64_t position, c
 	return target == data ? NULL : target;
 }
 
+static bool is_lone(const struct rsum_hash_lane *lane)
+{
+	return lane->plan->algorithm != RSUM_ALGORITHM_SHA256;
+}
+
+static void restart_stream(const struct rsum_hash_crew *crew, struct rsum_hash_lane *lane,
+			   const struct rsum_range *range)
+{
+	if (is_lone(lane))
+		rsum_stream_restart(&lane->other, range->algorithm, range->end - range->begin);
+	else
+		rsum_sha256_restart(&lane->stream, crew->impl);
+}
+
+/* Returns 0, or RINGSUM_E_UNDECIDED where there is no digest. */
+static int end_stream(const struct rsum_hash_crew *crew, struct rsum_hash_lane *lane,
+		      uint8_t digest_out[RSUM_DIGEST_BYTES_MAX])
+{
+	if (is_lone(lane))
+		return rsum_stream_final(&lane->other, digest_out);
+	return rsum_sha256_final(&lane->stream, crew->impl, digest_out);
+}
+
 /*
  * Brings the next run of bytes of the lane's buffer to be hashed. False where the buffer has
  * nothing more: it ends, or what is left of it belongs to no range of the lane.
@@ -134,7 +158,7 @@ static bool next_span(struct rsum_hash_crew *crew, struct rsum_hash_lane *lane)
 		if (copy_target(range, position, data))
 			lane->span_bytes = RSUM_MIN(lane->span_bytes, COPY_PIECE_BYTES);
 		if (position == range->begin)
-			rsum_sha256_restart(&lane->stream, crew->impl);
+			restart_stream(crew, lane, range);
 		keep_head(result, position - range->begin, data, lane->span_bytes);
 		lane->position = position;
 		lane->span = (struct rsum_sha256_span){
@@ -167,7 +191,7 @@ static void finish_span(struct worker *worker, struct rsum_hash_lane *lane)
 	lane->has_span = false;
 	if (!lane->span.ends_message)
 		return;
-	if (rsum_sha256_final(&lane->stream, crew->impl, result->digest) == 0)
+	if (end_stream(crew, lane, result->digest) == 0)
 		result->is_hashed = true;
 	else
 		fail_range(lane, result, -EIO, range->begin);
@@ -200,11 +224,24 @@ static void hash_until_exhausted(struct worker *worker)
 	}
 }
 
+/* The same for a lane of another algorithm, which has no company. */
+static void hash_alone_until_exhausted(struct worker *worker)
+{
+	struct rsum_hash_lane *lane = worker->lanes[0];
+
+	while (lane->has_span || next_span(worker->crew, lane)) {
+		rsum_stream_update(&lane->other, lane->span.data, lane->span_bytes);
+		finish_span(worker, lane);
+	}
+}
+
 /* ---- hand-off: under the lock ----------------------------------------------------------- */
 
 static void enqueue_lane(struct rsum_hash_crew *crew, struct rsum_hash_lane *lane)
 {
-	struct lane_queue *queue = lane->is_long ? &crew->long_lanes : &crew->short_lanes;
+	struct lane_queue *queue = is_lone(lane)   ? &crew->lone_lanes
+				   : lane->is_long ? &crew->long_lanes
+						   : &crew->short_lanes;
 
 	lane->state = RSUM_LANE_QUEUED;
 	lane->next = NULL;
@@ -326,11 +363,17 @@ static bool gather_wide_company(struct rsum_hash_crew *crew, struct worker *work
 	return worker->lane_count >= crew->company;
 }
 
+/* Company is no use to a lane of another algorithm: it goes on, or begins, whenever it can. */
+static bool has_lone_lane(const struct worker *worker)
+{
+	return worker->lane_count == 1 && is_lone(worker->lanes[0]);
+}
+
 /*
  * Makes up a company to hash, or none. Long lanes come first. Too few lanes wait for more to be
  * read, unless the loop is held up by that.
  */
-static bool gather_company(struct rsum_hash_crew *crew, struct worker *worker)
+static bool gather_sha256_company(struct rsum_hash_crew *crew, struct worker *worker)
 {
 	bool is_narrow = count_long_lanes(worker) > 0 ||
 			 (crew->long_lanes.count > 0 &&
@@ -342,6 +385,14 @@ static bool gather_company(struct rsum_hash_crew *crew, struct worker *worker)
 		return true;
 	put_lanes_back(worker);
 	return false;
+}
+
+static bool gather_company(struct rsum_hash_crew *crew, struct worker *worker)
+{
+	if (has_lone_lane(worker) || gather_sha256_company(crew, worker))
+		return true;
+	take_lanes(worker, &crew->lone_lanes, 1);
+	return worker->lane_count > 0;
 }
 
 static void *work(void *crew_ptr)
@@ -359,7 +410,10 @@ static void *work(void *crew_ptr)
 
 			crew->narrow_count += is_narrow;
 			pthread_mutex_unlock(&crew->lock);
-			hash_until_exhausted(&worker);
+			if (has_lone_lane(&worker))
+				hash_alone_until_exhausted(&worker);
+			else
+				hash_until_exhausted(&worker);
 			pthread_mutex_lock(&crew->lock);
 			crew->narrow_count -= is_narrow;
 			continue;
@@ -420,14 +474,15 @@ void rsum_hash_crew_append(struct rsum_hash_crew *crew, struct rsum_buffer *buff
 static unsigned count_companies(const struct rsum_hash_crew *crew)
 {
 	unsigned long_count = crew->long_lanes.count, short_count = crew->short_lanes.count;
-	unsigned narrow = crew->narrow_width;
+	unsigned narrow = crew->narrow_width, lone_count = crew->lone_lanes.count;
 
 	if (crew->is_pressed)
-		return (long_count + narrow - 1) / narrow +
+		return lone_count + (long_count + narrow - 1) / narrow +
 		       (short_count + crew->company - 1) / crew->company;
 	if (long_count > 0 && long_count + short_count >= COMPANY_MIN)
-		return (long_count + narrow - 1) / narrow + short_count / crew->company;
-	return short_count / crew->company;
+		return lone_count + (long_count + narrow - 1) / narrow +
+		       short_count / crew->company;
+	return lone_count + short_count / crew->company;
 }
 
 void rsum_hash_crew_ready(struct rsum_hash_crew *crew, struct rsum_buffer **buffers, unsigned count,
@@ -547,14 +602,17 @@ void rsum_hash_crew_stop(struct rsum_hash_crew *crew)
 	if (!crew)
 		return;
 	pthread_mutex_lock(&crew->lock);
-	RSUM_ASSERT(!crew->long_lanes.head && !crew->short_lanes.head && !crew->hashed_list);
+	RSUM_ASSERT(!crew->long_lanes.head && !crew->short_lanes.head && !crew->lone_lanes.head &&
+		    !crew->hashed_list);
 	crew->is_stopping = true;
 	pthread_cond_broadcast(&crew->work);
 	pthread_mutex_unlock(&crew->lock);
 	for (i = 0; i < crew->thread_count; i++)
 		pthread_join(crew->threads[i], NULL);
-	for (i = 0; i < crew->lane_count; i++)
+	for (i = 0; i < crew->lane_count; i++) {
 		rsum_sha256_deinit(&crew->lanes[i].stream);
+		rsum_stream_deinit(&crew->lanes[i].other);
+	}
 	pthread_cond_destroy(&crew->work);
 	pthread_cond_destroy(&crew->hashed);
 	pthread_mutex_destroy(&crew->lock);

@@ -17,11 +17,11 @@
 
 /* What became of a range; the crew fills one per range id. */
 struct rsum_range_result {
-	uint8_t digest[RSUM_SHA256_BYTES]; /* where is_hashed */
-	uint8_t head[4];		   /* its first bytes, as far as it has them */
-	bool is_hashed;			   /* all of its bytes were read and hashed */
-	int error;			   /* a negative errno behind a failed read, or 0 */
-	uint64_t error_offset;		   /* in the shard, of the read that failed */
+	uint8_t digest[RSUM_DIGEST_BYTES_MAX]; /* where is_hashed, as far as its algorithm goes */
+	uint8_t head[4];		       /* its first bytes, as far as it has them */
+	bool is_hashed;			       /* all of its bytes were read and hashed */
+	int error;			       /* a negative errno behind a failed read, or 0 */
+	uint64_t error_offset;		       /* in the shard, of the read that failed */
 };
 
 enum rsum_lane_state {
@@ -47,6 +47,7 @@ struct rsum_hash_lane {
 	/* Of the worker that holds it, or of the queue. */
 	struct rsum_buffer *buffer; /* the one being hashed, or NULL */
 	struct rsum_sha256 stream;
+	struct rsum_stream other;     /* takes its place for all algorithms but SHA-256 */
 	struct rsum_sha256_span span; /* what is left of the current run of bytes */
 	bool has_span;
 	size_t span_bytes;   /* of the run when it began, at `position` */

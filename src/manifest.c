@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The neutral promise list: its lifetime, and the comparison of a promise with what a shard's
+ * The neutral promise list: its lifetime, the table of formats, and the comparison of a promise with what a shard's
  * header shows. How a format spells promises is the business of manifest_<format>.c.
  */
 #include "manifest.h"
 
 #include <inttypes.h>
 #include <string.h>
+#include <strings.h>
 
 #include "dtype.h"
 #include "safetensors.h"
@@ -19,8 +20,59 @@ void rsum_manifest_deinit(struct rsum_manifest *manifest)
 	rsum_name_index_deinit(&manifest->by_file);
 	free(manifest->files);
 	free(manifest->promises);
+	free(manifest->file_promises);
 	rsum_arena_deinit(&manifest->arena);
 	*manifest = (struct rsum_manifest){ 0 };
+}
+
+/* ---- formats ------------------------------------------------------------------------------ */
+
+/* In the order in which they are asked; the last takes whatever is JSON. */
+static const struct rsum_manifest_format *const formats[] = {
+	&rsum_manifest_hashdeep,
+	&rsum_manifest_sums,
+	&rsum_manifest_tensors,
+};
+
+bool rsum_manifest_name_is_list(const char *file_name)
+{
+	static const char *const ends[] = {
+		".sha256",    ".sha256sum",    ".sha256sums",	 "sha256sum",
+		"sha256sums", "sha256sum.txt", "sha256sums.txt",
+	};
+	const char *slash = strrchr(file_name, '/'), *name = slash ? slash + 1 : file_name;
+	size_t length = strlen(name);
+
+	for (size_t i = 0; i < RSUM_COUNT_OF(ends); i++) {
+		size_t end_length = strlen(ends[i]);
+
+		/* Without a dot before it, it is the whole name: "mysha256sums" is any file. */
+		if (ends[i][0] == '.' ? length > end_length : length == end_length)
+			if (strcasecmp(name + length - end_length, ends[i]) == 0)
+				return true;
+	}
+	return false;
+}
+
+const struct rsum_manifest_format *rsum_manifest_detect(const char *text, size_t size_bytes,
+							const char *file_name)
+{
+	for (size_t i = 0; i < RSUM_COUNT_OF(formats); i++)
+		if (formats[i]->detect(text, size_bytes))
+			return formats[i];
+	return rsum_manifest_name_is_list(file_name) ? &rsum_manifest_sums : &rsum_manifest_tensors;
+}
+
+int rsum_manifest_parse(char *text, size_t size_bytes, const char *file_name,
+			struct rsum_manifest *out, struct ringsum_report *report,
+			const struct rsum_manifest_format **format_out)
+{
+	const struct rsum_manifest_format *format =
+		rsum_manifest_detect(text, size_bytes, file_name);
+
+	if (format_out)
+		*format_out = format;
+	return format->parse(text, size_bytes, file_name, out, report);
 }
 
 /* ---- what a document says, for messages --------------------------------------------------- */

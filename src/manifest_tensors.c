@@ -60,9 +60,8 @@ struct parser {
 	const char *file_name;
 	struct rsum_manifest *out;
 	struct ringsum_report *report;
-	size_t promise_capacity;
-	size_t file_capacity;
-	size_t short_count; /* entries of fewer than SHORT_ENTRY_BYTES */
+	size_t first_promise; /* of this document; others may have been read before */
+	size_t short_count;   /* entries of fewer than SHORT_ENTRY_BYTES */
 };
 
 /* ---- faults ------------------------------------------------------------------------------ */
@@ -215,40 +214,6 @@ static int read_shape(struct parser *parser, struct entry *entry,
 }
 static_assert(RSUM_LIMIT_RANK == 64, "as the message above says");
 
-/* Gives each destination_file one number, in order of first use. */
-static int number_file(struct parser *parser, const char *file, size_t offset, uint32_t *number_out)
-{
-	struct rsum_manifest *out = parser->out;
-	uint32_t existing = rsum_name_index_find(&out->by_file, file);
-
-	if (existing != RSUM_NAME_INDEX_NONE) {
-		*number_out = existing;
-		return 0;
-	}
-	if (out->file_count == RSUM_LIMIT_SHARDS)
-		return rsum_json_refuse(&parser->json, offset,
-					"more than %d different files; that is the limit",
-					RSUM_LIMIT_SHARDS);
-	if (out->file_count == parser->file_capacity) {
-		size_t capacity = RSUM_MAX(parser->file_capacity * 2, (size_t)16);
-		const char **files = realloc(out->files, capacity * sizeof(*files));
-
-		if (!files)
-			return RINGSUM_E_NOMEM;
-		out->files = files;
-		parser->file_capacity = capacity;
-	}
-	file = rsum_arena_copy(&out->arena, file, strlen(file));
-	if (!file)
-		return RINGSUM_E_NOMEM;
-	*number_out = (uint32_t)out->file_count;
-	out->files[out->file_count] = file;
-	if (rsum_name_index_add(&out->by_file, file, *number_out, &existing))
-		return RINGSUM_E_NOMEM;
-	out->file_count++;
-	return 0;
-}
-
 static int read_file(struct parser *parser, struct entry *entry,
 		     const struct rsum_json_token *token)
 {
@@ -257,7 +222,11 @@ static int read_file(struct parser *parser, struct entry *entry,
 
 	if (!file)
 		return rsum_json_skip(&parser->json, token);
-	ret = number_file(parser, file, token->offset, &entry->promise.file_index);
+	ret = rsum_manifest_number_file(parser->out, file, &entry->promise.file_index);
+	if (ret == RINGSUM_E_LIMIT)
+		return rsum_json_refuse(&parser->json, token->offset,
+					"more than %d different files; that is the limit",
+					RSUM_LIMIT_SHARDS);
 	if (ret == 0)
 		entry->promise.tensor.shard = parser->out->files[entry->promise.file_index];
 	return ret;
@@ -401,8 +370,8 @@ static int push_promise(struct parser *parser, const struct rsum_promise *promis
 		return rsum_json_refuse(&parser->json, offset,
 					"more than %d tensors; that is the limit",
 					RSUM_LIMIT_TENSORS);
-	if (out->promise_count == parser->promise_capacity) {
-		size_t capacity = RSUM_MAX(parser->promise_capacity * 2, (size_t)64);
+	if (out->promise_count == out->promise_capacity) {
+		size_t capacity = RSUM_MAX(out->promise_capacity * 2, (size_t)64);
 		struct rsum_promise *promises;
 
 		capacity = RSUM_MIN(capacity, (size_t)RSUM_LIMIT_TENSORS);
@@ -410,7 +379,7 @@ static int push_promise(struct parser *parser, const struct rsum_promise *promis
 		if (!promises)
 			return RINGSUM_E_NOMEM;
 		out->promises = promises;
-		parser->promise_capacity = capacity;
+		out->promise_capacity = capacity;
 	}
 	out->promises[out->promise_count++] = *promise;
 	return 0;
@@ -460,7 +429,7 @@ static int read_entry(struct parser *parser, const struct rsum_json_token *first
 			.file_index = RSUM_NAME_INDEX_NONE,
 		},
 	};
-	size_t index = parser->out->promise_count;
+	size_t index = parser->out->promise_count - parser->first_promise;
 	char actual[128], message[96];
 	int ret;
 
@@ -486,7 +455,7 @@ static int read_entry(struct parser *parser, const struct rsum_json_token *first
 			return ret;
 	}
 	ret = push_promise(parser, &entry.promise, first->offset);
-	return ret ? ret : index_name(parser, index);
+	return ret ? ret : index_name(parser, parser->out->promise_count - 1);
 }
 
 /* ---- the document ------------------------------------------------------------------------ */
@@ -576,52 +545,67 @@ static int read_document(struct parser *parser)
 }
 
 /* A document that is unusable promises nothing: what was read of it is dropped. */
-static int refuse_document(struct parser *parser, const char *reason, uint64_t offset)
+static int refuse_document(struct parser *parser, struct rsum_manifest_mark mark,
+			   const char *reason, uint64_t offset)
 {
-	struct rsum_manifest *out = parser->out;
 	char message[320];
 
 	snprintf(message, sizeof(message), "the manifest is unusable at byte %" PRIu64 ": %s",
 		 offset, reason);
 	add_entry_finding(parser, RINGSUM_FINDING_MANIFEST_INVALID, NULL, NULL, NULL, message);
-	rsum_name_index_deinit(&out->by_name);
-	rsum_name_index_deinit(&out->by_file);
-	out->promise_count = 0;
-	out->file_count = 0;
+	if (rsum_manifest_rewind(parser->out, mark))
+		return RINGSUM_E_NOMEM;
 	return RINGSUM_E_REFUSED;
 }
 
-int rsum_manifest_parse(char *text, size_t size_bytes, const char *file_name,
-			struct rsum_manifest *out, struct ringsum_report *report)
+static int parse(char *text, size_t size_bytes, const char *file_name, struct rsum_manifest *out,
+		 struct ringsum_report *report)
 {
+	struct rsum_manifest_mark mark = rsum_manifest_mark(out);
 	struct parser parser = {
 		.text = text,
 		.text_bytes = size_bytes,
 		.file_name = file_name,
 		.out = out,
 		.report = report,
+		.first_promise = out->promise_count,
 	};
 	char reason[256];
 	int ret;
 
-	*out = (struct rsum_manifest){ 0 };
 	if (size_bytes > RSUM_LIMIT_MANIFEST_BYTES) {
 		free(text);
-		return refuse_document(&parser, "it is larger than 1 GiB, which is the limit",
+		return refuse_document(&parser, mark, "it is larger than 1 GiB, which is the limit",
 				       RSUM_LIMIT_MANIFEST_BYTES);
 	}
 	ret = rsum_json_init(&parser.json, text, size_bytes, RSUM_LIMIT_JSON_DEPTH);
 	if (!ret)
 		ret = read_document(&parser);
 	if (ret == RINGSUM_E_REFUSED || ret == RINGSUM_E_LIMIT)
-		ret = refuse_document(&parser,
+		ret = refuse_document(&parser, mark,
 				      rsum_manifest_describe_refusal(&parser.json, file_name,
 								     reason, sizeof(reason)),
 				      parser.json.error_offset);
 	rsum_json_deinit(&parser.json);
 	/* Names are a small part of it; what they were read from would only take memory. */
 	free(text);
-	out->is_usable = ret == 0;
+	out->is_usable |= ret == 0;
 	return ret;
 }
 static_assert(RSUM_LIMIT_MANIFEST_BYTES == UINT64_C(1) << 30, "as the message above says");
+
+/* Any JSON object that no other format took. */
+static bool detect(const char *text, size_t size_bytes)
+{
+	size_t blanks = 0;
+
+	while (blanks < size_bytes && memchr(" \t\r\n", text[blanks], 4))
+		blanks++;
+	return blanks < size_bytes && text[blanks] == '{';
+}
+
+const struct rsum_manifest_format rsum_manifest_tensors = {
+	.name = "TENSORS.json",
+	.detect = detect,
+	.parse = parse,
+};

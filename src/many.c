@@ -139,7 +139,8 @@ static void prepare(struct many *many, struct item *item)
 		ringsum_checkpoint_close(checkpoint);
 		return;
 	}
-	item->tensors_promised = checkpoint->manifest.promise_count;
+	item->tensors_promised =
+		checkpoint->manifest.promise_count + checkpoint->manifest.file_promise_count;
 	item->result = rsum_reading_next(item->verification.pass, &item->job, &item->err);
 }
 

@@ -39,8 +39,9 @@ static int compare_lanes(const void *a_ptr, const void *b_ptr)
 static bool range_joins(const struct rsum_lane *lane, const struct rsum_range *range,
 			uint64_t lane_bytes)
 {
-	return range->shard == lane->shard && range->begin >= lane->end &&
-	       range->begin - lane->end <= GAP_BYTES_MAX && range->end - lane->begin <= lane_bytes;
+	return range->shard == lane->shard && range->algorithm == lane->algorithm &&
+	       range->begin >= lane->end && range->begin - lane->end <= GAP_BYTES_MAX &&
+	       range->end - lane->begin <= lane_bytes;
 }
 
 static uint64_t choose_lane_bytes(uint64_t bytes_total, const struct rsum_plan_shape *shape)
@@ -82,6 +83,7 @@ int rsum_plan_build(struct rsum_range *ranges, size_t range_count,
 			.begin = ranges[i].begin,
 			.end = ranges[i].end,
 			.shard = ranges[i].shard,
+			.algorithm = ranges[i].algorithm,
 			.first_range = (uint32_t)i,
 			.range_count = 1,
 		};

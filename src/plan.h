@@ -10,12 +10,14 @@
 #define RSUM_PLAN_H
 
 #include "base.h"
+#include "digest.h"
 
 struct rsum_range {
-	uint64_t begin;	      /* first byte in the shard */
-	uint64_t end;	      /* one past the last; end > begin, at most RSUM_LIMIT_FILE_OFFSET */
-	uint32_t shard;	      /* the caller's number of the file */
-	uint32_t id;	      /* the caller's number of the range */
+	uint64_t begin; /* first byte in the shard */
+	uint64_t end;	/* one past the last; end > begin, at most RSUM_LIMIT_FILE_OFFSET */
+	uint32_t shard; /* the caller's number of the file */
+	uint32_t id;	/* the caller's number of the range */
+	enum rsum_algorithm algorithm;
 	uint8_t *destination; /* where its bytes are wanted too, or NULL */
 };
 
@@ -23,7 +25,8 @@ struct rsum_lane {
 	uint64_t begin; /* of its first range */
 	uint64_t end;	/* of its last range */
 	uint32_t shard;
-	uint32_t first_range; /* in rsum_plan.ranges */
+	enum rsum_algorithm algorithm; /* of all its ranges */
+	uint32_t first_range;	       /* in rsum_plan.ranges */
 	uint32_t range_count;
 };
 

@@ -22,7 +22,7 @@ struct shard_pass {
 	int open_error;	     /* negative errno of the last opening that failed, or 0 */
 	bool is_unopened;    /* wants failed with it: they share one finding */
 	bool refuses_direct; /* and it was required */
-	size_t failed_count; /* wants that are undecided for one of these */
+	size_t failed_count; /* tensors that are undecided for one of these */
 };
 
 /* What is to be read next. */
@@ -44,16 +44,72 @@ struct rsum_pass {
 	struct rsum_pipeline_job job;
 };
 
-static const struct ringsum_tensor *tensor_of(const struct rsum_pass *pass, size_t want)
-{
-	uint32_t promise = pass->reading->wants[want].promise;
+/* What a want is about, whichever kind of promise it is. */
+struct subject {
+	const char *tensor; /* NULL: a file, or a range of it */
+	const char *file;
+	uint32_t file_index;
+	bool is_whole; /* the file from its first to its last byte */
+	uint64_t begin;
+	uint64_t end;
+	enum rsum_algorithm algorithm;
+	const uint8_t *digest;
+	size_t digest_bytes;
+};
 
-	return &pass->checkpoint->manifest.promises[promise].tensor;
+static struct subject subject_of_tensor(const struct ringsum_tensor *tensor)
+{
+	return (struct subject){
+		.tensor = tensor->name,
+		.file = tensor->shard,
+		.begin = tensor->begin,
+		.end = tensor->end,
+		.algorithm = RSUM_ALGORITHM_SHA256,
+		.digest = tensor->digest_sha256,
+		.digest_bytes = RSUM_SHA256_BYTES,
+	};
 }
 
-static uint32_t shard_of(const struct rsum_pass *pass, size_t want)
+static struct subject subject_of(const struct rsum_pass *pass, size_t want_index)
 {
-	return pass->checkpoint->manifest.promises[pass->reading->wants[want].promise].file_index;
+	const struct rsum_manifest *manifest = &pass->checkpoint->manifest;
+	const struct rsum_want *want = &pass->reading->wants[want_index];
+	const struct rsum_file_promise *promise;
+	struct subject subject;
+
+	if (!want->is_file) {
+		subject = subject_of_tensor(&manifest->promises[want->promise].tensor);
+		subject.file_index = manifest->promises[want->promise].file_index;
+		return subject;
+	}
+	promise = &manifest->file_promises[want->promise];
+	return (struct subject){
+		.file = promise->path,
+		.file_index = promise->file_index,
+		.is_whole =
+			promise->begin == 0 &&
+			promise->end ==
+				pass->checkpoint->shards[promise->file_index].identity.size_bytes,
+		.begin = promise->begin,
+		.end = promise->end,
+		.algorithm = promise->algorithm,
+		.digest = promise->digest,
+		.digest_bytes = promise->digest_bytes,
+	};
+}
+
+static bool is_empty(const struct subject *subject)
+{
+	return subject->begin == subject->end;
+}
+
+static uint32_t shard_of(const struct rsum_pass *pass, size_t want_index)
+{
+	const struct rsum_manifest *manifest = &pass->checkpoint->manifest;
+	const struct rsum_want *want = &pass->reading->wants[want_index];
+
+	return want->is_file ? manifest->file_promises[want->promise].file_index
+			     : manifest->promises[want->promise].file_index;
 }
 
 /* ---- shards for the pipeline ------------------------------------------------------------- */
@@ -189,16 +245,25 @@ void rsum_reading_set_up(const struct rsum_options *options, struct rsum_pipelin
 	};
 }
 
-static bool digest_is(const struct rsum_range_result *result,
-		      const uint8_t digest[RSUM_SHA256_BYTES])
+static bool digest_is(const struct rsum_range_result *result, const uint8_t *digest,
+		      size_t digest_bytes)
 {
-	return result->is_hashed && memcmp(result->digest, digest, RSUM_SHA256_BYTES) == 0;
+	/* An algorithm without a digest is never wanted; nothing is equal to nothing. */
+	return result->is_hashed && digest_bytes > 0 &&
+	       memcmp(result->digest, digest, digest_bytes) == 0;
+}
+
+static bool digest_is_promised(const struct rsum_range_result *result,
+			       const struct subject *subject)
+{
+	return digest_is(result, subject->digest, subject->digest_bytes);
 }
 
 static bool digest_differs(const struct rsum_pass *pass, size_t want)
 {
-	return pass->results[want].is_hashed &&
-	       !digest_is(&pass->results[want], tensor_of(pass, want)->digest_sha256);
+	const struct subject subject = subject_of(pass, want);
+
+	return pass->results[want].is_hashed && !digest_is_promised(&pass->results[want], &subject);
 }
 
 /* Makes a job of all wants, or of those that differ, whose results go to `results`, by want. */
@@ -220,15 +285,16 @@ static int make_job(struct rsum_pass *pass, struct rsum_range_result *results,
 	if (!pass->ranges)
 		return rsum_error_set(err, RINGSUM_E_NOMEM, "out of memory for the plan");
 	for (i = 0; i < pass->reading->want_count; i++) {
-		const struct ringsum_tensor *tensor = tensor_of(pass, i);
+		const struct subject subject = subject_of(pass, i);
 
-		if ((pass->is_second && !digest_differs(pass, i)) || tensor->size_bytes == 0)
+		if ((pass->is_second && !digest_differs(pass, i)) || is_empty(&subject))
 			continue;
 		pass->ranges[range_count++] = (struct rsum_range){
-			.begin = tensor->begin,
-			.end = tensor->end,
-			.shard = shard_of(pass, i),
+			.begin = subject.begin,
+			.end = subject.end,
+			.shard = subject.file_index,
 			.id = (uint32_t)i,
+			.algorithm = subject.algorithm,
 			.destination = pass->reading->wants[i].destination,
 		};
 	}
@@ -245,17 +311,18 @@ static int make_job(struct rsum_pass *pass, struct rsum_range_result *results,
 	return RINGSUM_OK;
 }
 
-/* An empty tensor has nothing to read, and a digest all the same. */
+/* What is empty has nothing to read, and a digest all the same. */
 static int hash_empty(struct rsum_pass *pass)
 {
 	size_t i;
 
 	for (i = 0; i < pass->reading->want_count; i++) {
 		struct rsum_range_result *result = &pass->results[i];
+		const struct subject subject = subject_of(pass, i);
 
-		if (tensor_of(pass, i)->size_bytes != 0)
+		if (!is_empty(&subject))
 			continue;
-		if (rsum_sha256_of("", 0, result->digest) != RINGSUM_OK)
+		if (rsum_digest_of(subject.algorithm, "", 0, result->digest) != RINGSUM_OK)
 			return RINGSUM_E_NOMEM;
 		result->is_hashed = true;
 		result->error = 0;
@@ -275,7 +342,7 @@ static void find_owners(struct rsum_pass *pass)
 		return;
 	}
 	for (i = 0; i < count; i++)
-		if (pass->second[i].is_hashed)
+		if (pass->second[i].is_hashed && !pass->reading->wants[i].is_file)
 			digests[digest_count++] = (struct rsum_damage_digest){
 				.digest = pass->second[i].digest,
 				.view = &pass->views[i],
@@ -332,24 +399,46 @@ int rsum_reading_next(struct rsum_pass *pass, struct rsum_pipeline_job **job_out
 
 /* ---- weighing -------------------------------------------------------------------------------- */
 
-static void add_finding(struct ringsum_report *report, enum ringsum_finding_code code,
-			enum ringsum_severity severity, const struct ringsum_tensor *tensor,
-			const char *expected, const char *actual, const char *message)
+static struct ringsum_finding draft_finding(enum ringsum_finding_code code,
+					    enum ringsum_severity severity,
+					    const struct subject *subject)
 {
-	struct ringsum_finding finding = {
+	return (struct ringsum_finding){
 		.code = code,
 		.severity = severity,
-		.tensor = tensor->name,
-		.file = tensor->shard,
-		.has_range = 1,
-		.begin = tensor->begin,
-		.end = tensor->end,
-		.expected = expected,
-		.actual = actual,
-		.message = message,
+		.tensor = subject->tensor,
+		.file = subject->file,
+		.has_range = !subject->is_whole,
+		.begin = subject->is_whole ? 0 : subject->begin,
+		.end = subject->is_whole ? 0 : subject->end,
 	};
+}
 
+static void add_finding(struct ringsum_report *report, enum ringsum_finding_code code,
+			enum ringsum_severity severity, const struct subject *subject,
+			const char *expected, const char *actual, const char *message)
+{
+	struct ringsum_finding finding = draft_finding(code, severity, subject);
+
+	finding.expected = expected;
+	finding.actual = actual;
+	finding.message = message;
 	rsum_report_add(report, &finding);
+}
+
+/* Room for any digest, and the name of an algorithm that is not SHA-256 before it. */
+#define DIGEST_TEXT_BYTES (2 * RSUM_DIGEST_BYTES_MAX + 32)
+
+static void print_digest(const struct subject *subject, const uint8_t *digest,
+			 char text[DIGEST_TEXT_BYTES])
+{
+	size_t used = 0;
+
+	if (subject->algorithm != RSUM_ALGORITHM_SHA256) {
+		snprintf(text, DIGEST_TEXT_BYTES, "%s ", rsum_algorithm_name(subject->algorithm));
+		used = strlen(text);
+	}
+	rsum_hex_encode(digest, subject->digest_bytes, text + used);
 }
 
 /* Whether direct I/O was required and this is how a file refuses it. */
@@ -372,24 +461,24 @@ static bool fails_with_shard(const struct rsum_pass *pass, size_t want)
 static enum rsum_promise_status weigh_unread(struct rsum_pass *pass, size_t want)
 {
 	const struct rsum_range_result *result = &pass->results[want];
-	const struct ringsum_tensor *tensor = tensor_of(pass, want);
+	const struct subject subject = subject_of(pass, want);
 	char message[224], offset[64];
 
 	if (result->error == -ECANCELED || result->error == 0)
 		return RSUM_PROMISE_UNDECIDED; /* not reached; the report is not complete */
 	if (fails_with_shard(pass, want))
 		return RSUM_PROMISE_UNDECIDED; /* the shard has its finding */
-	snprintf(offset, sizeof(offset), "at byte %llu of the shard",
+	snprintf(offset, sizeof(offset), "at byte %llu of the file",
 		 (unsigned long long)result->error_offset);
 	if (result->error == -ENODATA)
 		snprintf(message, sizeof(message),
-			 "the shard ended early when read %s, though its size says otherwise",
+			 "the file ended early when read %s, though its size says otherwise",
 			 offset);
 	else
 		snprintf(message, sizeof(message), "could not be read %s: %s", offset,
 			 strerror(-result->error));
 	add_finding(pass->reading->report, RINGSUM_FINDING_READ_ERROR, RINGSUM_SEVERITY_UNDECIDED,
-		    tensor, NULL, NULL, message);
+		    &subject, NULL, NULL, message);
 	return RSUM_PROMISE_UNDECIDED;
 }
 
@@ -403,82 +492,93 @@ static bool is_unreached(const struct rsum_range_result *second)
 /* What was read of a shard that changed meanwhile proves nothing, but may be what to look at. */
 static enum rsum_promise_status weigh_changed(struct rsum_pass *pass, size_t want)
 {
-	const struct ringsum_tensor *tensor = tensor_of(pass, want);
-	char expected[65], actual[65];
+	const struct subject subject = subject_of(pass, want);
+	char expected[DIGEST_TEXT_BYTES], actual[DIGEST_TEXT_BYTES];
 
 	if (!digest_differs(pass, want))
 		return RSUM_PROMISE_UNDECIDED; /* the shard has its finding */
-	rsum_hex_encode_digest(tensor->digest_sha256, expected);
-	rsum_hex_encode_digest(pass->results[want].digest, actual);
+	print_digest(&subject, subject.digest, expected);
+	print_digest(&subject, pass->results[want].digest, actual);
 	add_finding(pass->reading->report, RINGSUM_FINDING_CHANGED_DURING_READ,
-		    RINGSUM_SEVERITY_UNDECIDED, tensor, expected, actual,
+		    RINGSUM_SEVERITY_UNDECIDED, &subject, expected, actual,
 		    "the bytes differ from the promise, but the shard was changed while it was "
 		    "read; verify again");
 	return RSUM_PROMISE_UNDECIDED;
+}
+
+static const char *empty_message(const struct subject *subject)
+{
+	return subject->tensor ? "the tensor is empty, and the promise is not the digest of no "
+				 "bytes; get the manifest that belongs to this delivery"
+			       : "the file is empty, and the promise is not the digest of no "
+				 "bytes; fetch the file again";
 }
 
 /* Two readings alike, and not what was promised. */
 static void add_corruption(struct rsum_pass *pass, size_t want, const char *expected,
 			   const char *actual)
 {
-	const struct ringsum_tensor *tensor = tensor_of(pass, want);
-	char looks[RSUM_DAMAGE_TEXT_BYTES], message[RSUM_DAMAGE_TEXT_BYTES + 128];
-	struct ringsum_finding finding = {
-		.code = RINGSUM_FINDING_DIGEST_MISMATCH,
-		.tensor = tensor->name,
-		.file = tensor->shard,
-		.has_range = 1,
-		.begin = tensor->begin,
-		.end = tensor->end,
-		.expected = expected,
-		.actual = actual,
-		.message = message,
+	const struct subject subject = subject_of(pass, want);
+	const struct ringsum_tensor bytes = {
+		.begin = subject.begin,
+		.end = subject.end,
+		.size_bytes = subject.end - subject.begin,
 	};
+	char looks[RSUM_DAMAGE_TEXT_BYTES], message[RSUM_DAMAGE_TEXT_BYTES + 128];
+	struct ringsum_finding finding =
+		draft_finding(RINGSUM_FINDING_DIGEST_MISMATCH, RINGSUM_SEVERITY_REFUSE, &subject);
 
-	rsum_damage_judge(pass->views ? &pass->views[want] : NULL, tensor, &finding);
+	finding.expected = expected;
+	finding.actual = actual;
+	finding.message = message;
+	rsum_damage_judge(pass->views ? &pass->views[want] : NULL, &bytes, &finding);
 	snprintf(message, sizeof(message),
 		 "the bytes on disk are not the bytes promised, in two readings alike%s; fetch "
-		 "this range again",
-		 rsum_damage_describe(&finding, looks, sizeof(looks)));
-	if (tensor->size_bytes == 0)
-		finding.message = "the tensor is empty, and the promise is not the digest of no "
-				  "bytes; get the manifest that belongs to this delivery";
+		 "%s again",
+		 rsum_damage_describe(&finding, looks, sizeof(looks)),
+		 subject.is_whole ? "the file" : "this range");
+	if (is_empty(&subject))
+		finding.message = empty_message(&subject);
 	rsum_report_add(pass->reading->report, &finding);
 }
 
 /* The first reading differed from the promise: what does the second say? */
 static enum rsum_promise_status weigh_difference(struct rsum_pass *pass, size_t want)
 {
-	const struct ringsum_tensor *tensor = tensor_of(pass, want);
+	const struct subject subject = subject_of(pass, want);
 	const struct rsum_range_result *second = pass->second ? &pass->second[want] : NULL;
 	struct ringsum_report *report = pass->reading->report;
-	char expected[65], actual[65];
+	char expected[DIGEST_TEXT_BYTES], actual[DIGEST_TEXT_BYTES];
 
-	rsum_hex_encode_digest(tensor->digest_sha256, expected);
-	rsum_hex_encode_digest(pass->results[want].digest, actual);
+	print_digest(&subject, subject.digest, expected);
+	print_digest(&subject, pass->results[want].digest, actual);
 	/* An interruption must not hide what was already seen. */
 	if (pass->is_canceled && is_unreached(second)) {
 		add_finding(report, RINGSUM_FINDING_DIGEST_MISMATCH, RINGSUM_SEVERITY_REFUSE,
-			    tensor, expected, actual,
-			    "the bytes on disk are not the bytes promised, in one reading: the run "
-			    "was interrupted before the second; verify again or fetch this range "
-			    "again");
+			    &subject, expected, actual,
+			    subject.is_whole
+				    ? "the bytes on disk are not the bytes promised, in one "
+				      "reading: the run was interrupted before the second; verify "
+				      "again or fetch the file again"
+				    : "the bytes on disk are not the bytes promised, in one "
+				      "reading: the run was interrupted before the second; verify "
+				      "again or fetch this range again");
 		return RSUM_PROMISE_REFUSED;
 	}
 	if (!second || !second->is_hashed) {
-		add_finding(report, RINGSUM_FINDING_READ_ERROR, RINGSUM_SEVERITY_UNDECIDED, tensor,
-			    expected, actual,
+		add_finding(report, RINGSUM_FINDING_READ_ERROR, RINGSUM_SEVERITY_UNDECIDED,
+			    &subject, expected, actual,
 			    "the bytes differ from the promise, and a second reading to be sure of "
 			    "it failed; verify again");
 		return RSUM_PROMISE_UNDECIDED;
 	}
-	if (digest_is(second, pass->results[want].digest)) {
+	if (digest_is(second, pass->results[want].digest, subject.digest_bytes)) {
 		add_corruption(pass, want, expected, actual);
 		return RSUM_PROMISE_REFUSED;
 	}
-	if (!digest_is(second, tensor->digest_sha256)) {
+	if (!digest_is_promised(second, &subject)) {
 		add_finding(report, RINGSUM_FINDING_UNSTABLE_READ, RINGSUM_SEVERITY_UNDECIDED,
-			    tensor, expected, actual,
+			    &subject, expected, actual,
 			    "two readings differed from the promise and from each other; check the "
 			    "disk, its cable and the memory");
 		return RSUM_PROMISE_UNDECIDED;
@@ -486,7 +586,7 @@ static enum rsum_promise_status weigh_difference(struct rsum_pass *pass, size_t 
 	add_finding(report, RINGSUM_FINDING_UNSTABLE_READ,
 		    pass->reading->accepts_second_reading ? RINGSUM_SEVERITY_NOTE
 							  : RINGSUM_SEVERITY_UNDECIDED,
-		    tensor, expected, actual,
+		    &subject, expected, actual,
 		    "the first reading differed, the second was as promised: the storage answers "
 		    "differently twice; check the disk, its cable and the memory");
 	return pass->reading->accepts_second_reading ? RSUM_PROMISE_IDENTICAL
@@ -496,6 +596,7 @@ static enum rsum_promise_status weigh_difference(struct rsum_pass *pass, size_t 
 bool rsum_marker_is_right(const struct rsum_profile *profile, const struct ringsum_tensor *tensor,
 			  const uint8_t head[4], struct ringsum_report *report)
 {
+	const struct subject subject = subject_of_tensor(tensor);
 	uint32_t wanted, found;
 	char expected[16], actual[32];
 
@@ -511,7 +612,7 @@ bool rsum_marker_is_right(const struct rsum_profile *profile, const struct rings
 	else
 		snprintf(actual, sizeof(actual), "%u bytes in all", (unsigned)tensor->size_bytes);
 	add_finding(
-		report, RINGSUM_FINDING_EXL3_INVALID, RINGSUM_SEVERITY_REFUSE, tensor, expected,
+		report, RINGSUM_FINDING_EXL3_INVALID, RINGSUM_SEVERITY_REFUSE, &subject, expected,
 		actual,
 		"the marker is not that of the mul1 codebook, though the bytes are as promised: "
 		"the delivery was packed with another codebook");
@@ -520,7 +621,8 @@ bool rsum_marker_is_right(const struct rsum_profile *profile, const struct rings
 
 static enum rsum_promise_status weigh(struct rsum_pass *pass, size_t want)
 {
-	const struct ringsum_tensor *tensor = tensor_of(pass, want);
+	const struct rsum_want *wanted = &pass->reading->wants[want];
+	const struct subject subject = subject_of(pass, want);
 	const struct rsum_range_result *proven = &pass->results[want];
 	enum rsum_promise_status status = RSUM_PROMISE_IDENTICAL;
 
@@ -535,9 +637,11 @@ static enum rsum_promise_status weigh(struct rsum_pass *pass, size_t want)
 		proven = &pass->second[want];
 	}
 	/* Rule E3, on bytes that are as promised: the promise may be of another codebook. */
-	RSUM_ASSERT(digest_is(proven, tensor->digest_sha256));
-	if (!rsum_marker_is_right(pass->checkpoint->profile, tensor, proven->head,
-				  pass->reading->report))
+	RSUM_ASSERT(digest_is_promised(proven, &subject));
+	if (!wanted->is_file &&
+	    !rsum_marker_is_right(pass->checkpoint->profile,
+				  &pass->checkpoint->manifest.promises[wanted->promise].tensor,
+				  proven->head, pass->reading->report))
 		return RSUM_PROMISE_REFUSED;
 	return status;
 }
@@ -571,7 +675,8 @@ static void report_shards(struct rsum_pass *pass)
 	for (i = 0; i < pass->reading->want_count; i++) {
 		struct shard_pass *shard = &pass->shards[shard_of(pass, i)];
 
-		if (shard->is_changed || fails_with_shard(pass, i))
+		if ((shard->is_changed || fails_with_shard(pass, i)) &&
+		    !pass->reading->wants[i].is_file)
 			shard->failed_count++;
 		if (!fails_with_shard(pass, i))
 			continue;
@@ -652,9 +757,12 @@ static void weigh_all(struct rsum_pass *pass)
 	size_t i;
 
 	/* A promise of no bytes cannot be misread: its first digest is as good as a second. */
-	for (i = 0; pass->second && i < reading->want_count; i++)
-		if (tensor_of(pass, i)->size_bytes == 0)
+	for (i = 0; pass->second && i < reading->want_count; i++) {
+		const struct subject subject = subject_of(pass, i);
+
+		if (is_empty(&subject))
 			pass->second[i] = pass->results[i];
+	}
 	report_shards(pass);
 	for (i = 0; i < reading->want_count; i++)
 		reading->wants[i].status = weigh(pass, i);

@@ -12,7 +12,8 @@
 
 /* One promise to prove. Its header must have confirmed the range (standing.is_readable). */
 struct rsum_want {
-	uint32_t promise;		 /* index in the manifest */
+	uint32_t promise;		 /* index in the manifest's promises */
+	bool is_file;			 /* or in its promises of files */
 	uint8_t *destination;		 /* tensor.size_bytes of memory for its bytes, or NULL */
 	enum rsum_promise_status status; /* out */
 };

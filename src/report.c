@@ -31,6 +31,7 @@ static const char *const code_names[RINGSUM_FINDING_CODE_COUNT] = {
 	[RINGSUM_FINDING_READ_ERROR] = "read-error",
 	[RINGSUM_FINDING_UNSTABLE_READ] = "unstable-read",
 	[RINGSUM_FINDING_UNPROMISED] = "unpromised",
+	[RINGSUM_FINDING_DIGEST_UNSUPPORTED] = "digest-unsupported",
 };
 
 RSUM_PUBLIC const char *ringsum_finding_code_name(enum ringsum_finding_code code)
@@ -54,6 +55,7 @@ RSUM_PUBLIC void ringsum_report_free(struct ringsum_report *report)
 		return;
 	rsum_arena_deinit(&report->strings);
 	free(report->findings);
+	free(report->manifests);
 	free(report);
 }
 
@@ -65,6 +67,7 @@ static enum ringsum_severity severity_of(const struct ringsum_finding *draft)
 	case RINGSUM_FINDING_CHANGED_DURING_READ:
 	case RINGSUM_FINDING_READ_ERROR:
 	case RINGSUM_FINDING_UNSTABLE_READ:
+	case RINGSUM_FINDING_DIGEST_UNSUPPORTED:
 		return RINGSUM_SEVERITY_UNDECIDED;
 	default:
 		return RINGSUM_SEVERITY_REFUSE;
@@ -205,9 +208,36 @@ static bool copy_facts(struct ringsum_report *copy, const struct rsum_report_fac
 {
 	copy->facts = *facts;
 	return keep_text(copy, &copy->facts.root, facts->root) &&
-	       keep_text(copy, &copy->facts.manifest_path, facts->manifest_path) &&
 	       keep_text(copy, &copy->facts.engine_reason, facts->engine_reason) &&
 	       keep_text(copy, &copy->facts.error, facts->error);
+}
+
+int rsum_report_add_manifest(struct ringsum_report *report, const char *kind, const char *path,
+			     const char *sha256)
+{
+	size_t count = report->manifest_count;
+	struct rsum_report_manifest *manifests =
+		realloc(report->manifests, (count + 1) * sizeof(*manifests));
+
+	if (!manifests)
+		return RINGSUM_E_NOMEM;
+	report->manifests = manifests;
+	manifests[count] = (struct rsum_report_manifest){ .kind = kind };
+	if (!keep_text(report, &manifests[count].path, path))
+		return RINGSUM_E_NOMEM;
+	snprintf(manifests[count].sha256, sizeof(manifests[count].sha256), "%s", sha256);
+	report->manifest_count++;
+	return RINGSUM_OK;
+}
+
+static bool copy_manifests(struct ringsum_report *copy, const struct ringsum_report *report)
+{
+	for (size_t i = 0; i < report->manifest_count; i++)
+		if (rsum_report_add_manifest(copy, report->manifests[i].kind,
+					     report->manifests[i].path,
+					     report->manifests[i].sha256) != RINGSUM_OK)
+			return false;
+	return true;
 }
 
 struct ringsum_report *rsum_report_clone(const struct ringsum_report *report)
@@ -216,7 +246,7 @@ struct ringsum_report *rsum_report_clone(const struct ringsum_report *report)
 
 	if (!copy)
 		return NULL;
-	if (!copy_facts(copy, &report->facts))
+	if (!copy_facts(copy, &report->facts) || !copy_manifests(copy, report))
 		goto out_free;
 	for (size_t i = 0; i < report->finding_count; i++)
 		if (!keep_finding(copy, &report->findings[i], report->findings[i].severity))
@@ -238,8 +268,10 @@ static bool is_proven(const struct ringsum_report *report)
 
 	return report->is_complete && !report->is_incomplete_for_memory &&
 	       report->undecided_count == 0 && totals->tensors_undecided == 0 &&
-	       totals->tensors_promised > 0 &&
+	       totals->files_undecided == 0 &&
+	       (totals->tensors_promised > 0 || totals->files_promised > 0) &&
 	       totals->tensors_identical == totals->tensors_promised &&
+	       totals->files_identical == totals->files_promised &&
 	       totals->bytes_proven == totals->bytes_promised;
 }
 
@@ -248,7 +280,8 @@ RSUM_PUBLIC enum ringsum_verdict ringsum_report_verdict(const struct ringsum_rep
 {
 	if (!report)
 		return RINGSUM_VERDICT_UNDECIDED;
-	if (report->refusing_count > 0 || report->totals.tensors_refused > 0)
+	if (report->refusing_count > 0 || report->totals.tensors_refused > 0 ||
+	    report->totals.files_refused > 0)
 		return RINGSUM_VERDICT_REFUSED;
 	return is_proven(report) ? RINGSUM_VERDICT_IDENTICAL : RINGSUM_VERDICT_UNDECIDED;
 }

@@ -15,9 +15,6 @@
 /* What the report says besides findings; strings are static unless said. */
 struct rsum_report_facts {
 	const char *root;	   /* owned by the report, see rsum_report_set_text */
-	const char *manifest_path; /* owned */
-	const char *manifest_kind; /* "TENSORS.json", or NULL where there is none */
-	char manifest_sha256[65];  /* "" where unknown */
 	const char *profile;	   /* "dspark-exl3" or "none"; NULL where unknown */
 	const char *engine;	   /* "io_uring" or "pread"; NULL where nothing was read */
 	const char *engine_reason; /* owned; why not io_uring, or NULL */
@@ -34,8 +31,17 @@ struct rsum_report_facts {
 	bool is_interrupted;	/* canceled before everything was read */
 };
 
+/* A document that promises something. */
+struct rsum_report_manifest {
+	const char *kind; /* "TENSORS.json", "sha256sum" and so on; static */
+	const char *path; /* owned by the report */
+	char sha256[65];  /* "" where unknown */
+};
+
 struct ringsum_report {
 	struct rsum_arena strings;
+	struct rsum_report_manifest *manifests; /* in the order in which they were read */
+	size_t manifest_count;
 	struct ringsum_finding *findings;
 	size_t finding_count;
 	size_t finding_capacity;
@@ -53,8 +59,8 @@ RSUM_MUST_CHECK struct ringsum_report *rsum_report_new(void);
 
 /*
  * Adds a copy of *draft. severity is taken from the draft only where it is NOTE; otherwise it
- * follows from the code (read-error, changed-during-read and unstable-read leave undecided, all
- * others refuse). Never fails: what cannot be kept makes the report incomplete.
+ * follows from the code (read-error, changed-during-read, unstable-read and digest-unsupported leave
+ * undecided, all others refuse). Never fails: what cannot be kept makes the report incomplete.
  */
 void rsum_report_add(struct ringsum_report *report, const struct ringsum_finding *draft);
 
@@ -64,6 +70,10 @@ void rsum_report_add_refusal(struct ringsum_report *report, const struct rsum_re
 
 /* Appends "; " and what to do to the message of the finding that was listed last. */
 void rsum_report_advise(struct ringsum_report *report, const char *advice);
+
+/* Says what the promises come from. `kind` is static. Returns 0 or RINGSUM_E_NOMEM. */
+RSUM_MUST_CHECK int rsum_report_add_manifest(struct ringsum_report *report, const char *kind,
+					     const char *path, const char *sha256);
 
 /* Keeps a copy of `text` in *slot, one of the owned strings of report->facts. */
 void rsum_report_set_text(struct ringsum_report *report, const char **slot, const char *text);

@@ -46,21 +46,35 @@ static void append_head(struct rsum_text *text, const struct ringsum_report *rep
 	rsum_json_append_without_end(text, &object);
 }
 
-static void append_manifest(struct rsum_text *text, const struct rsum_report_facts *facts)
+static void append_manifest(struct rsum_text *text, const struct rsum_report_manifest *manifest)
 {
 	struct rsum_json_object object = rsum_json_object_new();
 
-	rsum_json_put_text(&object, "kind", facts->manifest_kind);
-	rsum_json_put_text(&object, "path", facts->manifest_path);
-	rsum_json_put_text(&object, "sha256",
-			   facts->manifest_sha256[0] ? facts->manifest_sha256 : NULL);
-	rsum_text_printf(text, ",\n \"manifest\":");
+	rsum_json_put_text(&object, "kind", manifest->kind);
+	rsum_json_put_text(&object, "path", manifest->path);
+	rsum_json_put_text(&object, "sha256", manifest->sha256[0] ? manifest->sha256 : NULL);
 	rsum_json_append(text, &object);
+}
+
+/* The first is a member of its own as well: mostly it is the only one. */
+static void append_manifests(struct rsum_text *text, const struct ringsum_report *report)
+{
+	static const struct rsum_report_manifest none;
+
+	rsum_text_printf(text, ",\n \"manifest\":");
+	append_manifest(text, report->manifest_count ? &report->manifests[0] : &none);
+	rsum_text_printf(text, ",\n \"manifests\":[");
+	for (size_t i = 0; i < report->manifest_count && !text->has_failed; i++) {
+		rsum_text_printf(text, "%s", i ? ",\n  " : "");
+		append_manifest(text, &report->manifests[i]);
+	}
+	rsum_text_append(text, "]", 1);
 }
 
 static void append_totals(struct rsum_text *text, const struct ringsum_totals *totals)
 {
 	struct rsum_json_object tensors = rsum_json_object_new();
+	struct rsum_json_object files = rsum_json_object_new();
 	struct rsum_json_object bytes = rsum_json_object_new();
 
 	rsum_json_put_count(&tensors, "promised", totals->tensors_promised);
@@ -70,6 +84,12 @@ static void append_totals(struct rsum_text *text, const struct ringsum_totals *t
 	rsum_json_put_count(&tensors, "unpromised", totals->tensors_unpromised);
 	rsum_text_printf(text, ",\n \"tensors\":");
 	rsum_json_append(text, &tensors);
+	rsum_json_put_count(&files, "promised", totals->files_promised);
+	rsum_json_put_count(&files, "identical", totals->files_identical);
+	rsum_json_put_count(&files, "refused", totals->files_refused);
+	rsum_json_put_count(&files, "undecided", totals->files_undecided);
+	rsum_text_printf(text, ",\n \"files\":");
+	rsum_json_append(text, &files);
 	rsum_json_put_count(&bytes, "promised", totals->bytes_promised);
 	rsum_json_put_count(&bytes, "proven", totals->bytes_proven);
 	rsum_json_put_count(&bytes, "read", totals->bytes_read);
@@ -218,7 +238,7 @@ RSUM_PUBLIC int ringsum_report_to_json(const struct ringsum_report *report, char
 				      "are needed");
 	ringsum_report_totals(report, &totals);
 	append_head(&text, report);
-	append_manifest(&text, &report->facts);
+	append_manifests(&text, report);
 	append_totals(&text, &totals);
 	append_io(&text, &report->facts);
 	append_digest(&text, &report->facts);

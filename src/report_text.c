@@ -357,18 +357,28 @@ static void append_findings(struct rsum_text *text, const struct ringsum_report 
 
 /* ---- what was checked, and how ------------------------------------------------------------ */
 
-static void append_subject(struct rsum_text *text, const struct rsum_report_facts *facts)
+/* So many are named; JSON has them all. */
+#define MANIFESTS_SHOWN 4
+
+static void append_subject(struct rsum_text *text, const struct ringsum_report *report)
 {
-	if (facts->error || (!facts->root && !facts->manifest_path))
+	const struct rsum_report_facts *facts = &report->facts;
+
+	if (facts->error || (!facts->root && !report->manifest_count))
 		return;
 	rsum_text_append(text, "checked: ", 9);
 	rsum_text_append_escaped(text, facts->root ? facts->root : ".");
-	if (facts->manifest_path) {
-		rsum_text_append(text, " against ", 9);
-		rsum_text_append_escaped(text, facts->manifest_path);
+	for (size_t i = 0; i < report->manifest_count && i < MANIFESTS_SHOWN; i++) {
+		rsum_text_printf(text, "%s", i ? ", " : " against ");
+		rsum_text_append_escaped(text, report->manifests[i].path);
+		if (report->manifests[i].sha256[0])
+			rsum_text_printf(text, " (sha256 %s)", report->manifests[i].sha256);
 	}
-	if (facts->manifest_sha256[0])
-		rsum_text_printf(text, " (sha256 %s)", facts->manifest_sha256);
+	if (report->manifest_count > MANIFESTS_SHOWN) {
+		rsum_text_append(text, " and ", 5);
+		append_count(text, report->manifest_count - MANIFESTS_SHOWN);
+		rsum_text_append(text, " more", 5);
+	}
 	if (facts->profile)
 		rsum_text_printf(text, ", profile %s", facts->profile);
 	rsum_text_append(text, "\n", 1);
@@ -472,17 +482,30 @@ static const char *undecided_reason(const struct ringsum_report *report)
 		return "";
 	if (!report->is_complete)
 		return "the check did not run to its end; ";
-	if (totals->tensors_promised == 0)
+	if (totals->tensors_promised == 0 && totals->files_promised == 0)
 		return "nothing is promised, so nothing could be proven; ";
-	if (totals->tensors_identical == totals->tensors_promised)
+	if (totals->tensors_identical == totals->tensors_promised &&
+	    totals->files_identical == totals->files_promised)
 		return "the bytes proven are not the bytes promised; ";
-	return "not every promised tensor could be proven; ";
+	return totals->files_promised ? "not all that is promised could be proven; "
+				      : "not every promised tensor could be proven; ";
+}
+
+/* "4,754 of 4,755 tensors" */
+static void append_part(struct rsum_text *text, uint64_t part, uint64_t whole, const char *noun)
+{
+	append_count(text, part);
+	rsum_text_append(text, " of ", 4);
+	append_counted(text, whole, noun);
 }
 
 static void append_summary(struct rsum_text *text, const struct ringsum_report *report)
 {
 	const struct ringsum_totals *totals = &report->totals;
 	enum ringsum_verdict verdict = ringsum_report_verdict(report);
+	/* Of nothing at all it is tensors that are none. */
+	bool has_files = totals->files_promised > 0;
+	bool has_tensors = totals->tensors_promised > 0 || !has_files;
 
 	if (report->facts.error) {
 		rsum_text_append(text, "undecided: ", 11);
@@ -492,7 +515,12 @@ static void append_summary(struct rsum_text *text, const struct ringsum_report *
 	}
 	if (verdict == RINGSUM_VERDICT_IDENTICAL) {
 		rsum_text_append(text, "identical: ", 11);
-		append_counted(text, totals->tensors_identical, "tensor");
+		if (has_tensors)
+			append_counted(text, totals->tensors_identical, "tensor");
+		if (has_tensors && has_files)
+			rsum_text_append(text, " and ", 5);
+		if (has_files)
+			append_counted(text, totals->files_identical, "file");
 	} else {
 		rsum_text_printf(
 			text, "%s: ", verdict == RINGSUM_VERDICT_REFUSED ? "refused" : "undecided");
@@ -502,9 +530,13 @@ static void append_summary(struct rsum_text *text, const struct ringsum_report *
 			rsum_text_printf(text, "%s", undecided_reason(report));
 		append_counted(text, report->refusing_count + report->undecided_count, "finding");
 		rsum_text_append(text, "; ", 2);
-		append_count(text, totals->tensors_identical);
-		rsum_text_append(text, " of ", 4);
-		append_counted(text, totals->tensors_promised, "tensor");
+		if (has_tensors)
+			append_part(text, totals->tensors_identical, totals->tensors_promised,
+				    "tensor");
+		if (has_tensors && has_files)
+			rsum_text_append(text, " and ", 5);
+		if (has_files)
+			append_part(text, totals->files_identical, totals->files_promised, "file");
 		rsum_text_append(text, " identical", 10);
 	}
 	append_speed(text, report);
@@ -520,7 +552,7 @@ RSUM_PUBLIC int ringsum_report_to_text(const struct ringsum_report *report, char
 		return rsum_error_set(err, RINGSUM_E_INVALID,
 				      "a report and a place for its text "
 				      "are needed");
-	append_subject(&text, &report->facts);
+	append_subject(&text, report);
 	append_findings(&text, report);
 	append_remarks(&text, report);
 	append_summary(&text, report);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The shards of a checkpoint against its promises: paths, headers, tensors nobody promised. */
+/*
+ * The files of a checkpoint against its promises: paths, sizes, headers of shards, tensors nobody
+ * promised.
+ */
 #include "checkpoint.h"
 #include "damage.h"
-#include "rsum_limits.h"
 #include "safetensors.h"
 #include "uncached.h"
 
@@ -14,6 +16,8 @@
 struct grouping {
 	uint32_t *begin;
 	uint32_t *order;
+	/* Promises of files are sorted by file: those of f from file_begin[f] to file_begin[f + 1]. */
+	uint32_t *file_begin;
 };
 
 static int group_promises(const struct rsum_manifest *manifest, struct grouping *out)
@@ -22,8 +26,13 @@ static int group_promises(const struct rsum_manifest *manifest, struct grouping 
 
 	out->begin = calloc(files + 2, sizeof(*out->begin));
 	out->order = calloc(manifest->promise_count + 1, sizeof(*out->order));
-	if (!out->begin || !out->order)
+	out->file_begin = calloc(files + 1, sizeof(*out->file_begin));
+	if (!out->begin || !out->order || !out->file_begin)
 		return RINGSUM_E_NOMEM;
+	for (i = 0; i < manifest->file_promise_count; i++)
+		out->file_begin[manifest->file_promises[i].file_index + 1]++;
+	for (i = 0; i < files; i++)
+		out->file_begin[i + 1] += out->file_begin[i];
 	/* Count into begin[f + 2], sum up, and place through begin[f + 1], which then is right. */
 	for (i = 0; i < manifest->promise_count; i++)
 		if (manifest->promises[i].file_index < files)
@@ -79,13 +88,15 @@ struct shard_check {
 	struct rsum_shard *shard;
 	const uint32_t *members; /* promises of this shard */
 	size_t member_count;
+	size_t first_file_promise; /* of this file */
+	size_t file_promise_count;
 	int fd;
 	struct rsum_safetensors header;
 };
 
 static struct shard_check begin_check(struct shards_check *all, size_t file_index)
 {
-	const uint32_t *begin = all->grouping.begin;
+	const uint32_t *begin = all->grouping.begin, *file_begin = all->grouping.file_begin;
 
 	return (struct shard_check){
 		.all = all,
@@ -93,6 +104,8 @@ static struct shard_check begin_check(struct shards_check *all, size_t file_inde
 		.shard = &all->checkpoint->shards[file_index],
 		.members = all->grouping.order + begin[file_index],
 		.member_count = begin[file_index + 1] - begin[file_index],
+		.first_file_promise = file_begin[file_index],
+		.file_promise_count = file_begin[file_index + 1] - file_begin[file_index],
 		.fd = -1,
 	};
 }
@@ -119,6 +132,25 @@ static void leave_all_undecided(struct shard_check *check)
 
 	for (i = 0; i < check->member_count; i++)
 		check->checkpoint->standings[check->members[i]].is_undecided = true;
+}
+
+static struct rsum_standing *file_standing(const struct shard_check *check, size_t index)
+{
+	return &check->checkpoint->file_standings[check->first_file_promise + index];
+}
+
+static struct rsum_file_promise *file_promise(const struct shard_check *check, size_t index)
+{
+	return &check->checkpoint->manifest.file_promises[check->first_file_promise + index];
+}
+
+/* What is promised of the file itself, where it is not there or cannot be read. */
+static void settle_files(struct shard_check *check, bool is_refused)
+{
+	for (size_t i = 0; i < check->file_promise_count; i++) {
+		file_standing(check, i)->is_refused |= is_refused;
+		file_standing(check, i)->is_undecided |= !is_refused;
+	}
 }
 
 static void report_unreadable(struct shard_check *check, int error, const char *what)
@@ -187,6 +219,111 @@ refused:
 	return RINGSUM_E_REFUSED;
 }
 
+/* ---- promises of the file itself ---------------------------------------------------------------- */
+
+static void report_size(struct shard_check *check, enum ringsum_finding_code code,
+			uint64_t expected_bytes, const char *how, const char *message)
+{
+	char expected[64], actual[64];
+	struct ringsum_finding finding = {
+		.code = code,
+		.file = check->shard->name,
+		.expected = expected,
+		.actual = actual,
+		.message = message,
+	};
+
+	snprintf(expected, sizeof(expected), "%s%llu bytes", how,
+		 (unsigned long long)expected_bytes);
+	snprintf(actual, sizeof(actual), "%llu bytes",
+		 (unsigned long long)check->shard->identity.size_bytes);
+	rsum_report_add(check->checkpoint->report, &finding);
+}
+
+static bool size_is_promised(struct shard_check *check, const struct rsum_file_promise *promise)
+{
+	uint64_t size_bytes = check->shard->identity.size_bytes;
+
+	if (promise->size_bytes != UINT64_MAX && promise->size_bytes != size_bytes) {
+		if (size_bytes < promise->size_bytes)
+			report_size(check, RINGSUM_FINDING_FILE_TRUNCATED, promise->size_bytes, "",
+				    "the file is shorter than promised; fetch the missing end "
+				    "again");
+		else
+			report_size(check, RINGSUM_FINDING_FILE_TRAILING, promise->size_bytes, "",
+				    "the file is longer than promised; fetch it again");
+		return false;
+	}
+	if (promise->begin > size_bytes ||
+	    (promise->end != UINT64_MAX && promise->end > size_bytes)) {
+		report_size(check, RINGSUM_FINDING_FILE_TRUNCATED,
+			    promise->end == UINT64_MAX ? promise->begin : promise->end, "at least ",
+			    "the file ends before a range that is promised of it; fetch the "
+			    "missing end again");
+		return false;
+	}
+	return true;
+}
+
+static void report_unsupported(struct shard_check *check, const struct rsum_file_promise *promise)
+{
+	struct rsum_refusal refusal;
+
+	(void)rsum_refusal_set(
+		&refusal, RINGSUM_FINDING_DIGEST_UNSUPPORTED,
+		promise->algorithm == RSUM_ALGORITHM_UNKNOWN
+			? "ringsum does not have the algorithm of its digest, so that "
+			  "nothing of it was proven; get a promise made with sha256"
+			: "libcrypto does not offer the algorithm of its digest on "
+			  "this host, so that nothing of it was proven");
+	snprintf(refusal.actual, sizeof(refusal.actual), "a digest %s%s",
+		 strncmp(promise->algorithm_name, "of ", 3) == 0 ? "" : "made with ",
+		 promise->algorithm_name);
+	rsum_report_add_refusal(check->checkpoint->report, &refusal, NULL, check->shard->name);
+}
+
+/* Sizes are compared now; what is of the promised size is there to be hashed. */
+static void check_file_promises(struct shard_check *check)
+{
+	struct ringsum_totals *totals = &check->checkpoint->report->totals;
+
+	for (size_t i = 0; i < check->file_promise_count; i++) {
+		struct rsum_file_promise *promise = file_promise(check, i);
+		struct rsum_standing *standing = file_standing(check, i);
+		bool has_size = size_is_promised(check, promise);
+
+		if (promise->end == UINT64_MAX)
+			promise->end = RSUM_MAX(check->shard->identity.size_bytes, promise->begin);
+		if (!rsum_add_u64(totals->bytes_promised, promise->end - promise->begin,
+				  &totals->bytes_promised))
+			totals->bytes_promised = UINT64_MAX;
+		if (promise->is_conflicting || !has_size) {
+			standing->is_refused = true;
+		} else if (!rsum_algorithm_is_available(promise->algorithm)) {
+			report_unsupported(check, promise);
+			standing->is_undecided = true;
+		} else {
+			standing->is_readable = true;
+		}
+	}
+}
+
+/* Whether the promises of the file itself leave no byte of it out. */
+static bool is_covered(const struct shard_check *check)
+{
+	uint64_t covered_to = 0;
+
+	for (size_t i = 0; i < check->file_promise_count; i++) {
+		const struct rsum_file_promise *promise = file_promise(check, i);
+
+		if (promise->begin <= covered_to)
+			covered_to = RSUM_MAX(covered_to, promise->end);
+	}
+	return check->file_promise_count > 0 && covered_to >= check->shard->identity.size_bytes;
+}
+
+/* ---- promises of tensors ------------------------------------------------------------------------ */
+
 /* The header is right about the tensor, but the file ends before it does. */
 static void report_cut_off(struct shard_check *check, const struct ringsum_tensor *tensor)
 {
@@ -239,7 +376,7 @@ static struct named_file *first_name(const struct shard_check *check)
 	return &files[low];
 }
 
-/* Marks what is promised in this file under any of its names. */
+/* Marks what is promised in this file under any of its names; whoever promises all of it does. */
 static void mark_promised(const struct shard_check *check, const struct named_file *first,
 			  bool *is_promised)
 {
@@ -250,6 +387,9 @@ static void mark_promised(const struct shard_check *check, const struct named_fi
 	for (file = first; file < end && compare_files(file, first) == 0; file++) {
 		const struct shard_check other = begin_check(check->all, file->file_index);
 
+		if (is_covered(&other))
+			for (i = 0; i < check->header.tensor_count; i++)
+				is_promised[i] = true;
 		for (i = 0; i < other.member_count; i++) {
 			const struct rsum_safetensors_tensor *shown = rsum_safetensors_find(
 				&check->header, promises[other.members[i]].tensor.name);
@@ -330,11 +470,13 @@ static bool identify_shard(struct shard_check *check)
 	case RSUM_CONFINE_REFUSED:
 		report_whole(check, &refusal);
 		refuse_all(check);
+		settle_files(check, true);
 		return false;
 	case RSUM_CONFINE_UNREADABLE:
 	default:
 		report_whole(check, &refusal);
 		leave_all_undecided(check);
+		settle_files(check, false);
 		return false;
 	}
 }
@@ -347,12 +489,14 @@ static void identify_shards(struct shards_check *all)
 		struct shard_check check = begin_check(all, i);
 
 		check.shard->name = all->checkpoint->manifest.files[i];
-		if (identify_shard(&check))
-			all->files[all->file_count++] = (struct named_file){
-				.device = check.shard->identity.device,
-				.inode = check.shard->identity.inode,
-				.file_index = (uint32_t)i,
-			};
+		if (!identify_shard(&check))
+			continue;
+		check_file_promises(&check);
+		all->files[all->file_count++] = (struct named_file){
+			.device = check.shard->identity.device,
+			.inode = check.shard->identity.inode,
+			.file_index = (uint32_t)i,
+		};
 	}
 	qsort(all->files, all->file_count, sizeof(*all->files), compare_named_files);
 }
@@ -381,11 +525,22 @@ static bool open_same(struct shard_check *check)
 	return false;
 }
 
+/* What holds tensors, by the manifest or by its name, has to be a sound shard. */
+static bool has_header(const struct shard_check *check)
+{
+	static const char end[] = ".safetensors";
+	size_t length = strlen(check->shard->name);
+
+	return check->member_count > 0 ||
+	       (length >= sizeof(end) - 1 &&
+		strcmp(check->shard->name + length - (sizeof(end) - 1), end) == 0);
+}
+
 static int check_shard(struct shard_check *check)
 {
 	int result;
 
-	if (!open_same(check))
+	if (!has_header(check) || !open_same(check))
 		return RINGSUM_OK;
 	result = read_header(check);
 	if (result == RINGSUM_OK)
@@ -421,5 +576,6 @@ out:
 	free(all.files);
 	free(all.grouping.begin);
 	free(all.grouping.order);
+	free(all.grouping.file_begin);
 	return result;
 }

@@ -19,8 +19,7 @@ struct known_file {
 
 struct search {
 	struct ringsum_checkpoint *checkpoint;
-	const char *manifest_name; /* relative to the root, or NULL where it was named otherwise */
-	struct known_file *known;  /* sorted: the manifest, and what links led to */
+	struct known_file *known; /* sorted: the manifests, and what links led to */
 	size_t known_count;
 	const char **linked; /* sorted: names that lead through a link */
 	size_t linked_count;
@@ -132,14 +131,17 @@ static void learn_profile_file(struct search *search, const char *name)
 static int learn_all(struct search *search)
 {
 	const struct ringsum_checkpoint *checkpoint = search->checkpoint;
-	size_t most = checkpoint->manifest.file_count + 3, i; /* manifest, config and plan */
+	/* With the manifests, config and plan. */
+	size_t most = checkpoint->manifest.file_count + checkpoint->manifest_count + 2, i;
 
 	search->known = calloc(most, sizeof(*search->known));
 	search->linked = calloc(most, sizeof(*search->linked));
 	search->respelled = calloc(most, sizeof(*search->respelled));
 	if (!search->known || !search->linked || !search->respelled)
 		return RINGSUM_E_NOMEM;
-	learn_file(search, &checkpoint->documents[RSUM_DOCUMENT_MANIFEST].identity);
+	for (i = 0; i < checkpoint->manifest_count; i++)
+		if (!checkpoint->manifests[i].is_stream)
+			learn_file(search, &checkpoint->manifests[i].identity);
 	if (checkpoint->profile->needs_config) {
 		learn_profile_file(search, RSUM_CONFIG_FILE);
 		learn_profile_file(search, RSUM_PLAN_FILE);
@@ -248,9 +250,12 @@ static void visit_file(void *arg, const char *relative_path)
 {
 	struct search *search = arg;
 	const struct ringsum_checkpoint *checkpoint = search->checkpoint;
+	size_t i;
 
-	if (search->manifest_name && strcmp(relative_path, search->manifest_name) == 0)
-		return;
+	for (i = 0; i < checkpoint->manifest_count; i++)
+		if (checkpoint->manifests[i].is_in_root &&
+		    strcmp(relative_path, checkpoint->manifests[i].name) == 0)
+			return;
 	if (checkpoint->profile->needs_config && (strcmp(relative_path, RSUM_CONFIG_FILE) == 0 ||
 						  strcmp(relative_path, RSUM_PLAN_FILE) == 0))
 		return;
@@ -300,11 +305,10 @@ static void report_cut(struct ringsum_checkpoint *checkpoint, int error)
 	rsum_report_add(checkpoint->report, &finding);
 }
 
-int rsum_unpromised_find(struct ringsum_checkpoint *checkpoint, const char *manifest_name)
+int rsum_unpromised_find(struct ringsum_checkpoint *checkpoint)
 {
 	struct search search = {
 		.checkpoint = checkpoint,
-		.manifest_name = manifest_name,
 		.listed_max =
 			checkpoint->options.given.strict ? RSUM_LIMIT_FINDINGS : RSUM_LIMIT_NOTES,
 	};

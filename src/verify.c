@@ -16,8 +16,8 @@ static enum rsum_promise_status conclude(const struct rsum_standing *standing,
 	return want->status;
 }
 
-static void count(struct ringsum_totals *totals, enum rsum_promise_status status,
-		  uint64_t size_bytes)
+static void count_tensor(struct ringsum_totals *totals, enum rsum_promise_status status,
+			 uint64_t size_bytes)
 {
 	switch (status) {
 	case RSUM_PROMISE_IDENTICAL:
@@ -35,36 +35,118 @@ static void count(struct ringsum_totals *totals, enum rsum_promise_status status
 	}
 }
 
-/* Wants are the readable promises in the manifest's order. */
-static void conclude_all(const struct rsum_reading *reading)
+/* The want of a promise, where it is readable; wants are in the order of the promises. */
+static const struct rsum_want *want_of(const struct rsum_reading *reading,
+				       const struct rsum_standing *standing, size_t promise,
+				       bool is_file, size_t *next_want)
+{
+	const struct rsum_want *want;
+
+	if (!standing->is_readable)
+		return NULL;
+	RSUM_ASSERT(*next_want < reading->want_count);
+	want = &reading->wants[(*next_want)++];
+	RSUM_ASSERT(want->promise == promise && want->is_file == is_file);
+	return want;
+}
+
+static void conclude_tensors(const struct rsum_reading *reading, size_t *next_want)
 {
 	const struct ringsum_checkpoint *checkpoint = reading->checkpoint;
 	struct ringsum_totals *totals = &reading->report->totals;
-	size_t next_want = 0, i;
+	size_t i;
 
 	totals->tensors_identical = totals->tensors_refused = totals->tensors_undecided = 0;
-	totals->bytes_proven = 0;
 	for (i = 0; i < checkpoint->manifest.promise_count; i++) {
 		const struct rsum_standing *standing = &checkpoint->standings[i];
-		const struct rsum_want *want = NULL;
+		const struct rsum_want *want = want_of(reading, standing, i, false, next_want);
 
-		if (standing->is_readable)
-			want = &reading->wants[next_want++];
-		RSUM_ASSERT(!want || want->promise == i);
-		count(totals, conclude(standing, want),
-		      checkpoint->manifest.promises[i].tensor.size_bytes);
+		count_tensor(totals, conclude(standing, want),
+			     checkpoint->manifest.promises[i].tensor.size_bytes);
 	}
-	RSUM_ASSERT(next_want == reading->want_count);
 	RSUM_ASSERT(totals->tensors_identical + totals->tensors_refused +
 			    totals->tensors_undecided ==
 		    totals->tensors_promised);
+}
+
+/* Refused wins over undecided, and undecided over identical. */
+static enum rsum_promise_status worse(enum rsum_promise_status a, enum rsum_promise_status b)
+{
+	if (a == RSUM_PROMISE_REFUSED || b == RSUM_PROMISE_REFUSED)
+		return RSUM_PROMISE_REFUSED;
+	return a == RSUM_PROMISE_IDENTICAL && b == RSUM_PROMISE_IDENTICAL ? RSUM_PROMISE_IDENTICAL
+									  : RSUM_PROMISE_UNDECIDED;
+}
+
+static void count_file(struct ringsum_totals *totals, enum rsum_promise_status status)
+{
+	totals->files_identical += status == RSUM_PROMISE_IDENTICAL;
+	totals->files_refused += status == RSUM_PROMISE_REFUSED;
+	totals->files_undecided +=
+		status != RSUM_PROMISE_IDENTICAL && status != RSUM_PROMISE_REFUSED;
+}
+
+/* A file is identical where all that is promised of it holds. */
+static void conclude_files(const struct rsum_reading *reading, size_t *next_want)
+{
+	const struct ringsum_checkpoint *checkpoint = reading->checkpoint;
+	const struct rsum_file_promise *promises = checkpoint->manifest.file_promises;
+	struct ringsum_totals *totals = &reading->report->totals;
+	enum rsum_promise_status file = RSUM_PROMISE_IDENTICAL, status;
+	size_t count = checkpoint->manifest.file_promise_count, i;
+
+	totals->files_identical = totals->files_refused = totals->files_undecided = 0;
+	for (i = 0; i < count; i++) {
+		const struct rsum_standing *standing = &checkpoint->file_standings[i];
+
+		status = conclude(standing, want_of(reading, standing, i, true, next_want));
+		if (status == RSUM_PROMISE_IDENTICAL)
+			totals->bytes_proven += promises[i].end - promises[i].begin;
+		file = worse(file, status);
+		if (i + 1 < count && promises[i + 1].file_index == promises[i].file_index)
+			continue;
+		count_file(totals, file);
+		file = RSUM_PROMISE_IDENTICAL;
+	}
+	RSUM_ASSERT(totals->files_identical + totals->files_refused + totals->files_undecided ==
+		    totals->files_promised);
+}
+
+static void conclude_all(const struct rsum_reading *reading)
+{
+	size_t next_want = 0;
+
+	reading->report->totals.bytes_proven = 0;
+	conclude_tensors(reading, &next_want);
+	conclude_files(reading, &next_want);
+	RSUM_ASSERT(next_want == reading->want_count);
+}
+
+/* Everything that can be read: tensors in the manifest's order, then files. */
+static int list_wants(struct rsum_reading *reading)
+{
+	const struct ringsum_checkpoint *checkpoint = reading->checkpoint;
+	const struct rsum_manifest *manifest = &checkpoint->manifest;
+	size_t i;
+
+	reading->wants = calloc(manifest->promise_count + manifest->file_promise_count + 1,
+				sizeof(*reading->wants));
+	if (!reading->wants)
+		return RINGSUM_E_NOMEM;
+	for (i = 0; i < manifest->promise_count; i++)
+		if (checkpoint->standings[i].is_readable)
+			reading->wants[reading->want_count++].promise = (uint32_t)i;
+	for (i = 0; i < manifest->file_promise_count; i++)
+		if (checkpoint->file_standings[i].is_readable)
+			reading->wants[reading->want_count++] =
+				(struct rsum_want){ .promise = (uint32_t)i, .is_file = true };
+	return RINGSUM_OK;
 }
 
 int rsum_verification_begin(struct rsum_verification *verification,
 			    struct ringsum_checkpoint *checkpoint, struct ringsum_error *err)
 {
 	struct rsum_reading *reading = &verification->reading;
-	size_t i;
 
 	*verification = (struct rsum_verification){ .checkpoint = checkpoint };
 	verification->report = rsum_report_clone(checkpoint->report);
@@ -72,12 +154,8 @@ int rsum_verification_begin(struct rsum_verification *verification,
 		return rsum_error_set(err, RINGSUM_E_NOMEM, "out of memory for the report");
 	reading->checkpoint = checkpoint;
 	reading->report = verification->report;
-	reading->wants = calloc(checkpoint->manifest.promise_count + 1, sizeof(*reading->wants));
-	if (!reading->wants)
+	if (list_wants(reading) != RINGSUM_OK)
 		goto no_memory;
-	for (i = 0; i < checkpoint->manifest.promise_count; i++)
-		if (checkpoint->standings[i].is_readable)
-			reading->wants[reading->want_count++].promise = (uint32_t)i;
 	verification->pass = rsum_reading_begin(reading);
 	if (verification->pass)
 		return RINGSUM_OK;

@@ -25,8 +25,8 @@ static struct parsed parse_bytes(char *text, size_t size_bytes)
 	struct parsed parsed = { .report = rsum_report_new() };
 
 	assert_non_null(parsed.report);
-	parsed.result =
-		rsum_manifest_parse(text, size_bytes, FILE_NAME, &parsed.manifest, parsed.report);
+	parsed.result = rsum_manifest_tensors.parse(text, size_bytes, FILE_NAME, &parsed.manifest,
+						    parsed.report);
 	return parsed;
 }
 

@@ -28,8 +28,8 @@ static struct checked check(char *config, char *plan, char *manifest)
 	struct checked checked = { .report = rsum_report_new() };
 
 	assert_non_null(checked.report);
-	assert_int_equal(rsum_manifest_parse(manifest, strlen(manifest), "TENSORS.json",
-					     &checked.manifest, checked.report),
+	assert_int_equal(rsum_manifest_tensors.parse(manifest, strlen(manifest), "TENSORS.json",
+						     &checked.manifest, checked.report),
 			 0);
 	checked.refused = calloc(checked.manifest.promise_count + 1, sizeof(bool));
 	assert_non_null(checked.refused);

@@ -53,7 +53,8 @@ static void add_note(struct ringsum_report *report, const char *file)
 static bool is_undecided_code(enum ringsum_finding_code code)
 {
 	return code == RINGSUM_FINDING_READ_ERROR || code == RINGSUM_FINDING_UNSTABLE_READ ||
-	       code == RINGSUM_FINDING_CHANGED_DURING_READ;
+	       code == RINGSUM_FINDING_CHANGED_DURING_READ ||
+	       code == RINGSUM_FINDING_DIGEST_UNSUPPORTED;
 }
 
 /* ---- verdict ------------------------------------------------------------------------------ */
@@ -392,8 +393,8 @@ static void test_text_identical(void **state)
 	char *text;
 
 	(void)state;
-	rsum_report_set_text(report, &report->facts.manifest_path, "TENSORS.json");
-	strcpy(report->facts.manifest_sha256, "00ff");
+	assert_int_equal(rsum_report_add_manifest(report, "TENSORS.json", "TENSORS.json", "00ff"),
+			 0);
 	text = to_text(report);
 	assert_string_equal(text,
 			    "checked: /models/drafter against TENSORS.json (sha256 00ff), "
@@ -651,10 +652,9 @@ static void test_json_full(void **state)
 	struct json_object *json;
 
 	(void)state;
-	rsum_report_set_text(report, &report->facts.manifest_path, "TENSORS.json");
+	assert_int_equal(rsum_report_add_manifest(report, "TENSORS.json", "TENSORS.json", "00ff"),
+			 0);
 	rsum_report_set_text(report, &report->facts.engine_reason, "why not");
-	report->facts.manifest_kind = "TENSORS.json";
-	strcpy(report->facts.manifest_sha256, "00ff");
 	report->facts.buffer_pages = "huge";
 	report->facts.chunk_bytes = 1048576;
 	report->facts.depth = 32;

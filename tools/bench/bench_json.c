@@ -215,7 +215,8 @@ static int read_manifest(char *text, size_t size_bytes, char *message, size_t me
 {
 	struct ringsum_report *report = rsum_report_new();
 	struct rsum_manifest manifest = { 0 };
-	int ret = report ? rsum_manifest_parse(text, size_bytes, "TENSORS.json", &manifest, report)
+	int ret = report ? rsum_manifest_tensors.parse(text, size_bytes, "TENSORS.json", &manifest,
+						       report)
 			 : RINGSUM_E_NOMEM;
 
 	snprintf(message, message_bytes, "%zu promises", manifest.promise_count);
