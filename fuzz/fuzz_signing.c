@@ -8,6 +8,8 @@
  *	  statement that the key has signed or the signature is refused; json-c reads it.
  *	- A statement that is read lists plain paths, sorted, each once or covered by its pieces
  *	  without a gap; json-c reads it; written anew and read again it is the same.
+ *	- As a manifest, with the key that is trusted, such a document promises at least one file
+ *	  or has a finding; what is promised was signed, and then only is it told as checked.
  *	- No text is taken for a key and read without an end.
  */
 #include "fuzz.h"
@@ -17,6 +19,8 @@
 #include <string.h>
 
 #include "base64.h"
+#include "manifest.h"
+#include "report.h"
 #include "rsum_limits.h"
 #include "signature.h"
 #include "statement.h"
@@ -30,6 +34,18 @@ static void check_json(const void *data, size_t size)
 	FUZZ_CHECK(fuzz_json_c_parse(data, size, 2 * RSUM_LIMIT_JSON_DEPTH, &root));
 	FUZZ_CHECK(json_object_is_type(root, json_type_object));
 	json_object_put(root);
+}
+
+/* Read once: libcrypto takes its time over it. */
+static struct rsum_public_key *the_key(void)
+{
+	static const char pem[] = FUZZ_SIGNED_PUBLIC_KEY;
+	static struct rsum_public_key *key;
+	char reason[RSUM_SIGNATURE_REASON_BYTES];
+
+	if (!key)
+		FUZZ_CHECK(rsum_public_key_read(pem, strlen(pem), &key, reason) == 0);
+	return key;
 }
 
 /* ---- base64 ------------------------------------------------------------------------------ */
@@ -47,18 +63,43 @@ static void run_base64(const uint8_t *data, size_t size)
 	free(text);
 }
 
+/* ---- manifests --------------------------------------------------------------------------- */
+
+static void run_manifest(const struct rsum_manifest_format *format, const uint8_t *data,
+			 size_t size, bool is_trusting)
+{
+	struct rsum_trust trust = { .public_key = is_trusting ? the_key() : NULL };
+	struct ringsum_report *report = rsum_report_new();
+	struct rsum_manifest manifest = { .trust = &trust };
+	bool is_checked;
+	int ret;
+
+	FUZZ_CHECK(report);
+	ret = format->parse(fuzz_copy(data, size), size, "model.sig", &manifest, report);
+	is_checked = report->facts.authenticity.is_checked;
+	FUZZ_CHECK(ret == 0 || ret == RINGSUM_E_REFUSED);
+	FUZZ_CHECK((ret == 0) == (report->refusing_count == 0));
+	FUZZ_CHECK((ret == 0) == (manifest.file_promise_count > 0));
+	FUZZ_CHECK((ret == 0) == (manifest.is_usable && manifest.statement));
+	FUZZ_CHECK(!is_checked || is_trusting);
+	if (format == &rsum_manifest_oms && is_trusting)
+		FUZZ_CHECK(ret != 0 || is_checked);
+	if (ret == 0)
+		FUZZ_CHECK(rsum_manifest_settle(&manifest, report) == 0 &&
+			   report->refusing_count == 0);
+	rsum_manifest_deinit(&manifest);
+	ringsum_report_free(report);
+}
+
 /* ---- bundles ----------------------------------------------------------------------------- */
 
 static void check_signature(const struct rsum_bundle *bundle)
 {
-	static const char pem[] = FUZZ_SIGNED_PUBLIC_KEY, statement[] = FUZZ_SIGNED_STATEMENT;
+	static const char statement[] = FUZZ_SIGNED_STATEMENT;
 	char reason[RSUM_SIGNATURE_REASON_BYTES] = "";
-	struct rsum_public_key *key = NULL;
 	struct rsum_signer signer = { 0 };
-	int ret;
+	int ret = rsum_signature_check_key(bundle, the_key(), &signer, reason);
 
-	FUZZ_CHECK(rsum_public_key_read(pem, strlen(pem), &key, reason) == 0);
-	ret = rsum_signature_check_key(bundle, key, &signer, reason);
 	FUZZ_CHECK(ret == 0 || ret == RINGSUM_E_REFUSED);
 	if (ret == 0)
 		FUZZ_CHECK(bundle->payload_bytes == strlen(statement) &&
@@ -66,7 +107,6 @@ static void check_signature(const struct rsum_bundle *bundle)
 			   strlen(signer.fingerprint) == 64);
 	else
 		FUZZ_CHECK(*reason && !*signer.fingerprint);
-	rsum_public_key_free(key);
 }
 
 static void check_material(const struct rsum_bundle *bundle)
@@ -119,6 +159,8 @@ static void run_bundle(const uint8_t *data, size_t size)
 		check_chain(&bundle, some_authorities());
 	}
 	free(text);
+	run_manifest(&rsum_manifest_oms, data, size, false);
+	run_manifest(&rsum_manifest_oms, data, size, true);
 }
 
 /* ---- statements -------------------------------------------------------------------------- */
@@ -204,6 +246,7 @@ static void run_statement(const uint8_t *data, size_t size)
 		FUZZ_CHECK(!rsum_statement_ignores(&statement, ""));
 	}
 	rsum_statement_deinit(&statement);
+	run_manifest(&rsum_manifest_oms_statement, data, size, true);
 }
 
 /* ---- keys -------------------------------------------------------------------------------- */

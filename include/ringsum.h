@@ -173,6 +173,13 @@ struct ringsum_options {
 	 * 19. The thread that calls stays as it is.
 	 */
 	int idle;
+	/*
+	 * Files (PEM) that a signature of the promise has to be checked with, one of the two: the
+	 * signer's public key, or the authorities that a certificate has to lead to. What is not
+	 * so signed is refused. Default: signatures are not checked, and the report says so.
+	 */
+	const char *public_key_path;
+	const char *ca_path;
 };
 
 #ifdef __cplusplus
@@ -225,6 +232,7 @@ enum ringsum_finding_code {
 	RINGSUM_FINDING_UNSTABLE_READ, /* undecided */
 	RINGSUM_FINDING_UNPROMISED,    /* a note, or a finding under `strict` */
 	RINGSUM_FINDING_DIGEST_UNSUPPORTED, /* undecided: a digest that cannot be computed here */
+	RINGSUM_FINDING_SIGNATURE_INVALID, /* of the promise; or it lacks one that was asked for */
 	RINGSUM_FINDING_CODE_COUNT
 };
 

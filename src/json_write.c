@@ -113,6 +113,11 @@ void rsum_json_put_count(struct rsum_json_object *object, const char *key, uint6
 	put_value(object, key, json_object_new_uint64(count));
 }
 
+void rsum_json_put_bool(struct rsum_json_object *object, const char *key, bool value)
+{
+	put_value(object, key, json_object_new_boolean(value));
+}
+
 void rsum_json_put_null(struct rsum_json_object *object, const char *key)
 {
 	put_member(object, key, NULL);
@@ -194,6 +199,8 @@ static size_t value_length(struct json_object *value)
 	switch (json_object_get_type(value)) {
 	case json_type_null:
 		return strlen("null");
+	case json_type_boolean:
+		return json_object_get_boolean(value) ? strlen("true") : strlen("false");
 	case json_type_string:
 		return string_length(json_object_get_string(value),
 				     (size_t)json_object_get_string_len(value));

@@ -23,6 +23,7 @@ struct rsum_json_object rsum_json_object_new(void);
  * byte at fault and given in full, as hex, in a second member `<key>_hex`. */
 void rsum_json_put_text(struct rsum_json_object *object, const char *key, const char *text);
 void rsum_json_put_count(struct rsum_json_object *object, const char *key, uint64_t count);
+void rsum_json_put_bool(struct rsum_json_object *object, const char *key, bool value);
 void rsum_json_put_null(struct rsum_json_object *object, const char *key);
 void rsum_json_put_counts(struct rsum_json_object *object, const char *key, const uint64_t *counts,
 			  size_t count);

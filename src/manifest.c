@@ -21,6 +21,9 @@ void rsum_manifest_deinit(struct rsum_manifest *manifest)
 	free(manifest->files);
 	free(manifest->promises);
 	free(manifest->file_promises);
+	if (manifest->statement)
+		rsum_statement_deinit(manifest->statement);
+	free(manifest->statement);
 	rsum_arena_deinit(&manifest->arena);
 	*manifest = (struct rsum_manifest){ 0 };
 }
@@ -29,9 +32,8 @@ void rsum_manifest_deinit(struct rsum_manifest *manifest)
 
 /* In the order in which they are asked; the last takes whatever is JSON. */
 static const struct rsum_manifest_format *const formats[] = {
-	&rsum_manifest_hashdeep,
-	&rsum_manifest_sums,
-	&rsum_manifest_tensors,
+	&rsum_manifest_hashdeep,      &rsum_manifest_sums,    &rsum_manifest_oms,
+	&rsum_manifest_oms_statement, &rsum_manifest_tensors,
 };
 
 bool rsum_manifest_name_is_list(const char *file_name)

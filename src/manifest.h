@@ -13,6 +13,7 @@
 #include "name_index.h"
 #include "report.h"
 #include "ringsum.h"
+#include "statement.h"
 
 enum rsum_promise_status {
 	RSUM_PROMISE_PENDING,
@@ -61,6 +62,10 @@ struct rsum_manifest {
 	size_t file_capacity;
 	struct rsum_name_index by_name; /* usable name -> first promise of that name */
 	struct rsum_name_index by_file; /* file -> index in `files` */
+	/* What a signature has to be checked with, set beforehand; NULL: none is asked for. */
+	const struct rsum_trust *trust;
+	/* Where promises come from a list of all files there are; owned. Its resources are gone. */
+	struct rsum_statement *statement;
 	bool has_codebook;
 	const char *codebook;	    /* NULL where absent or no name */
 	const char *codebook_found; /* what there is that is no name, for a person; or NULL */
@@ -86,6 +91,9 @@ struct rsum_manifest_format {
 
 /* TENSORS.json (rule M1). */
 extern const struct rsum_manifest_format rsum_manifest_tensors;
+/* OpenSSF model signing: signed lists of files, and bare ones. */
+extern const struct rsum_manifest_format rsum_manifest_oms;
+extern const struct rsum_manifest_format rsum_manifest_oms_statement;
 /* Lists of sha256sum and its like. */
 extern const struct rsum_manifest_format rsum_manifest_sums;
 /* Lists of hashdeep. */

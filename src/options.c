@@ -3,6 +3,7 @@
 #include "options.h"
 
 #include "error.h"
+#include "key_files.h"
 #include "rate.h"
 #include "rsum_limits.h"
 
@@ -139,6 +140,8 @@ static int copy_strings(struct rsum_options *out, const struct ringsum_options *
 {
 	out->given.manifest_path = NULL;
 	out->given.manifest_sha256 = NULL; /* held decoded */
+	out->given.public_key_path = NULL; /* held read */
+	out->given.ca_path = NULL;
 	if (options->manifest_path) {
 		out->given.manifest_path = strdup(options->manifest_path);
 		if (!out->given.manifest_path)
@@ -154,6 +157,20 @@ static int copy_strings(struct rsum_options *out, const struct ringsum_options *
 					      length, length == 64 ? ", not all of them hex" : "");
 		out->has_pin = true;
 	}
+	return RINGSUM_OK;
+}
+
+static int read_trust(struct rsum_options *out, const struct ringsum_options *options,
+		      struct ringsum_error *err)
+{
+	if (options->public_key_path && options->ca_path)
+		return rsum_error_set(err, RINGSUM_E_INVALID,
+				      "a signature is checked with a key (--public-key) or with "
+				      "authorities (--ca), not with both");
+	if (options->public_key_path)
+		return rsum_public_key_load(options->public_key_path, &out->trust.public_key, err);
+	if (options->ca_path)
+		return rsum_authorities_load(options->ca_path, &out->trust.authorities, err);
 	return RINGSUM_OK;
 }
 
@@ -199,11 +216,15 @@ int rsum_options_resolve(const struct ringsum_options *options, struct rsum_opti
 		result = choose_digest(out, err);
 	if (result == RINGSUM_OK)
 		result = check_sizes(out, err);
+	if (result == RINGSUM_OK)
+		result = read_trust(out, &given, err);
 	return result;
 }
 
 void rsum_options_deinit(struct rsum_options *options)
 {
 	free((char *)(uintptr_t)options->given.manifest_path);
+	rsum_public_key_free(options->trust.public_key);
+	rsum_authorities_free(options->trust.authorities);
 	*options = (struct rsum_options){ 0 };
 }

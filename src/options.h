@@ -6,12 +6,14 @@
 #include "base.h"
 #include "digest.h"
 #include "ringsum.h"
+#include "signature.h"
 
 struct rsum_options {
 	struct ringsum_options given; /* zero members replaced by defaults; strings are copies */
 	const struct rsum_digest_impl *digest_impl;
 	bool has_pin;
 	uint8_t pin_sha256[RSUM_SHA256_BYTES]; /* manifest_sha256 */
+	struct rsum_trust trust;	       /* public_key_path or ca_path, read */
 };
 
 /*

@@ -32,6 +32,7 @@ static const char *const code_names[RINGSUM_FINDING_CODE_COUNT] = {
 	[RINGSUM_FINDING_UNSTABLE_READ] = "unstable-read",
 	[RINGSUM_FINDING_UNPROMISED] = "unpromised",
 	[RINGSUM_FINDING_DIGEST_UNSUPPORTED] = "digest-unsupported",
+	[RINGSUM_FINDING_SIGNATURE_INVALID] = "signature-invalid",
 };
 
 RSUM_PUBLIC const char *ringsum_finding_code_name(enum ringsum_finding_code code)
@@ -209,7 +210,9 @@ static bool copy_facts(struct ringsum_report *copy, const struct rsum_report_fac
 	copy->facts = *facts;
 	return keep_text(copy, &copy->facts.root, facts->root) &&
 	       keep_text(copy, &copy->facts.engine_reason, facts->engine_reason) &&
-	       keep_text(copy, &copy->facts.error, facts->error);
+	       keep_text(copy, &copy->facts.error, facts->error) &&
+	       keep_text(copy, &copy->facts.authenticity.signer, facts->authenticity.signer) &&
+	       keep_text(copy, &copy->facts.authenticity.reason, facts->authenticity.reason);
 }
 
 int rsum_report_add_manifest(struct ringsum_report *report, const char *kind, const char *path,

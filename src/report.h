@@ -12,6 +12,21 @@
 #include "refusal.h"
 #include "ringsum.h"
 
+/* Who vouches for the promise, as far as that was checked. */
+struct rsum_authenticity {
+	bool is_checked; /* and right */
+	bool is_refused; /* there is a finding that says why */
+	/*
+	 * How the promise was signed: "key", "certificate", "keyless", or "none" for one that could
+	 * have been; NULL where promises of its kind have no signatures. Static.
+	 */
+	const char *method;
+	const char *algorithm; /* of a signature that was checked; static */
+	char fingerprint[65];  /* SHA-256 of the key or certificate that was checked; else "" */
+	const char *signer;    /* owned; the subject of that certificate, or NULL */
+	const char *reason;    /* owned; why it was not checked, or NULL */
+};
+
 /* What the report says besides findings; strings are static unless said. */
 struct rsum_report_facts {
 	const char *root;	   /* owned by the report, see rsum_report_set_text */
@@ -27,8 +42,9 @@ struct rsum_report_facts {
 	uint32_t threads;
 	const char *limited_by; /* "disk", "hash", "rate" or NULL where unknown */
 	const char *error;	/* owned; why nothing could be checked, or NULL */
-	bool is_strict;		/* what nobody promised is a finding */
-	bool is_interrupted;	/* canceled before everything was read */
+	struct rsum_authenticity authenticity;
+	bool is_strict;	     /* what nobody promised is a finding */
+	bool is_interrupted; /* canceled before everything was read */
 };
 
 /* A document that promises something. */

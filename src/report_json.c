@@ -71,6 +71,22 @@ static void append_manifests(struct rsum_text *text, const struct ringsum_report
 	rsum_text_append(text, "]", 1);
 }
 
+static void append_authenticity(struct rsum_text *text,
+				const struct rsum_authenticity *authenticity)
+{
+	struct rsum_json_object object = rsum_json_object_new();
+
+	rsum_json_put_bool(&object, "checked", authenticity->is_checked);
+	rsum_json_put_text(&object, "method", authenticity->method);
+	rsum_json_put_text(&object, "algorithm", authenticity->algorithm);
+	rsum_json_put_text(&object, "fingerprint",
+			   authenticity->fingerprint[0] ? authenticity->fingerprint : NULL);
+	rsum_json_put_text(&object, "signer", authenticity->signer);
+	rsum_json_put_text(&object, "reason", authenticity->reason);
+	rsum_text_printf(text, ",\n \"authenticity\":");
+	rsum_json_append(text, &object);
+}
+
 static void append_totals(struct rsum_text *text, const struct ringsum_totals *totals)
 {
 	struct rsum_json_object tensors = rsum_json_object_new();
@@ -239,6 +255,7 @@ RSUM_PUBLIC int ringsum_report_to_json(const struct ringsum_report *report, char
 	ringsum_report_totals(report, &totals);
 	append_head(&text, report);
 	append_manifests(&text, report);
+	append_authenticity(&text, &report->facts.authenticity);
 	append_totals(&text, &totals);
 	append_io(&text, &report->facts);
 	append_digest(&text, &report->facts);

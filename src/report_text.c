@@ -491,6 +491,27 @@ static const char *undecided_reason(const struct ringsum_report *report)
 				      : "not every promised tensor could be proven; ";
 }
 
+/* Said wherever a promise can be signed, so that what was not checked never looks as if it was. */
+static void append_authenticity(struct rsum_text *text,
+				const struct rsum_authenticity *authenticity)
+{
+	if (!authenticity->method || authenticity->is_refused)
+		return;
+	if (!authenticity->is_checked) {
+		rsum_text_printf(text, "signature not checked: ");
+		rsum_text_append_message(text, authenticity->reason ? authenticity->reason : "");
+	} else {
+		rsum_text_printf(text, "signature checked: %s, %s sha256 %s",
+				 authenticity->algorithm, authenticity->method,
+				 authenticity->fingerprint);
+		if (authenticity->signer) {
+			rsum_text_append(text, ", ", 2);
+			rsum_text_append_escaped(text, authenticity->signer);
+		}
+	}
+	rsum_text_append(text, "\n", 1);
+}
+
 /* "4,754 of 4,755 tensors" */
 static void append_part(struct rsum_text *text, uint64_t part, uint64_t whole, const char *noun)
 {
@@ -553,6 +574,7 @@ RSUM_PUBLIC int ringsum_report_to_text(const struct ringsum_report *report, char
 				      "a report and a place for its text "
 				      "are needed");
 	append_subject(&text, report);
+	append_authenticity(&text, &report->facts.authenticity);
 	append_findings(&text, report);
 	append_remarks(&text, report);
 	append_summary(&text, report);

@@ -174,9 +174,8 @@ static int check_hints(const struct rsum_bundle *bundle, const struct rsum_key *
 	return bundle->key_raw.data ? check_copy(bundle, key, reason) : 0;
 }
 
-int rsum_signature_check_key(const struct rsum_bundle *bundle, const struct rsum_public_key *key,
-			     struct rsum_signer *signer_out,
-			     char reason[RSUM_SIGNATURE_REASON_BYTES])
+static int check_key(const struct rsum_bundle *bundle, const struct rsum_public_key *key,
+		     struct rsum_signer *signer_out, char reason[RSUM_SIGNATURE_REASON_BYTES])
 {
 	struct rsum_signer signer;
 	int ret;
@@ -197,6 +196,18 @@ int rsum_signature_check_key(const struct rsum_bundle *bundle, const struct rsum
 		*signer_out = signer;
 	else if (ret != RINGSUM_E_REFUSED)
 		ret = rsum_signature_fail(reason, ret, "libcrypto failed on the key");
+	return ret;
+}
+
+int rsum_signature_check_key(const struct rsum_bundle *bundle, const struct rsum_public_key *key,
+			     struct rsum_signer *signer_out,
+			     char reason[RSUM_SIGNATURE_REASON_BYTES])
+{
+	int ret = check_key(bundle, key, signer_out, reason);
+
+	if (ret == RINGSUM_E_REFUSED)
+		ret = rsum_signature_has_memory() ? check_key(bundle, key, signer_out, reason)
+						  : RINGSUM_E_NOMEM;
 	return ret;
 }
 

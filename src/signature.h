@@ -27,6 +27,12 @@ struct rsum_public_key;
 struct rsum_authorities;
 struct rsum_private_key;
 
+/* What a signature has to be checked with: one of them, or nothing is asked for. */
+struct rsum_trust {
+	struct rsum_public_key *public_key;
+	struct rsum_authorities *authorities;
+};
+
 /*
  * Reads a public key (PEM): ECDSA on P-256, P-384 or P-521, or Ed25519. Returns 0;
  * RINGSUM_E_INVALID with a line in `reason` for anything else; RINGSUM_E_NOMEM.

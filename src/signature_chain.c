@@ -59,6 +59,16 @@ static int take_authority(X509 *certificate, void *arg, char reason[RSUM_SIGNATU
 {
 	struct rsum_authorities *read = arg;
 
+	/*
+	 * libcrypto looks at the extensions when it needs them first and keeps what it made of them;
+	 * now it is told apart whether they are at fault or memory was short.
+	 */
+	if (X509_get_extension_flags(certificate) & EXFLAG_INVALID)
+		return rsum_signature_has_memory()
+			       ? rsum_signature_fail(reason, RINGSUM_E_INVALID,
+						     "a certificate in it has extensions that "
+						     "cannot be used")
+			       : rsum_signature_refuse(reason, RINGSUM_E_NOMEM, "out of memory");
 	if (X509_STORE_add_cert(read->store, certificate) == 1)
 		return 0;
 	return rsum_signature_refuse(reason, RINGSUM_E_NOMEM, "out of memory");
@@ -299,10 +309,8 @@ static int check_holder(const struct rsum_bundle *bundle, const X509 *certificat
 					  signer_out);
 }
 
-int rsum_signature_check_chain(const struct rsum_bundle *bundle,
-			       const struct rsum_authorities *authorities,
-			       struct rsum_signer *signer_out,
-			       char reason[RSUM_SIGNATURE_REASON_BYTES])
+static int check_chain(const struct rsum_bundle *bundle, const struct rsum_authorities *authorities,
+		       struct rsum_signer *signer_out, char reason[RSUM_SIGNATURE_REASON_BYTES])
 {
 	STACK_OF(X509) *others = NULL;
 	struct rsum_signer described;
@@ -329,5 +337,19 @@ int rsum_signature_check_chain(const struct rsum_bundle *bundle,
 	X509_free(signer);
 	sk_X509_pop_free(others, X509_free);
 	ERR_clear_error();
+	return ret;
+}
+
+int rsum_signature_check_chain(const struct rsum_bundle *bundle,
+			       const struct rsum_authorities *authorities,
+			       struct rsum_signer *signer_out,
+			       char reason[RSUM_SIGNATURE_REASON_BYTES])
+{
+	int ret = check_chain(bundle, authorities, signer_out, reason);
+
+	if (ret == RINGSUM_E_REFUSED)
+		ret = rsum_signature_has_memory()
+			      ? check_chain(bundle, authorities, signer_out, reason)
+			      : RINGSUM_E_NOMEM;
 	return ret;
 }

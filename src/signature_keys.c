@@ -14,6 +14,8 @@
 
 #include "digest.h"
 
+#define PROBE_BYTES 65536 /* more than a check takes */
+
 /* Fingerprints and hints are digests, so they are compared and shown as those are. */
 static_assert(RSUM_SIGNATURE_HINT_BYTES == 2 * RSUM_SHA256_BYTES + 1, "a digest as hex");
 
@@ -51,13 +53,23 @@ int rsum_signature_refuse(char reason[RSUM_SIGNATURE_REASON_BYTES], int result, 
 /* Want of memory is told from everything else that libcrypto may complain of. */
 int rsum_signature_fail(char reason[RSUM_SIGNATURE_REASON_BYTES], int result, const char *what)
 {
-	unsigned long error = ERR_peek_last_error();
-	const char *text = error ? ERR_reason_error_string(error) : NULL;
+	unsigned long error, last = ERR_peek_last_error();
+	const char *text = last ? ERR_reason_error_string(last) : NULL;
 
-	if (error && ERR_GET_REASON(error) == ERR_R_MALLOC_FAILURE)
-		return rsum_signature_refuse(reason, RINGSUM_E_NOMEM, "out of memory");
+	/* The first of them knows; those that come after it know only that something failed. */
+	while ((error = ERR_get_error()))
+		if (ERR_GET_REASON(error) == ERR_R_MALLOC_FAILURE)
+			return rsum_signature_refuse(reason, RINGSUM_E_NOMEM, "out of memory");
 	return rsum_signature_refuse(reason, result, "%s%s%s", what, text ? ": " : "",
 				     text ? text : "");
+}
+
+bool rsum_signature_has_memory(void)
+{
+	void *probe = OPENSSL_malloc(PROBE_BYTES);
+
+	OPENSSL_free(probe);
+	return probe != NULL;
 }
 
 /* A curve that a key spells out instead of naming it could be any curve that looks like one. */

@@ -40,6 +40,12 @@ int rsum_signature_refuse(char reason[RSUM_SIGNATURE_REASON_BYTES], int result, 
 /* The same with libcrypto's last complaint; RINGSUM_E_NOMEM where that was want of memory. */
 int rsum_signature_fail(char reason[RSUM_SIGNATURE_REASON_BYTES], int result, const char *what);
 
+/*
+ * libcrypto does not always tell want of memory from a signature that is wrong. What it affirms is
+ * so, but what it refuses is asked once more; and where there is no memory now, that is why.
+ */
+RSUM_MUST_CHECK bool rsum_signature_has_memory(void);
+
 /* NULL for a kind of key that is none of ours. */
 const struct rsum_key_kind *rsum_key_kind_of(const EVP_PKEY *key);
 

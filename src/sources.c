@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #define TENSORS_FILE "TENSORS.json"
+#define BUNDLE_FILE "model.sig"
 
 /* Lists beside each other that are all used: one for each shard is usual. */
 #define LISTS_MAX 10000
@@ -254,6 +255,12 @@ static int read_tensors(struct ringsum_checkpoint *checkpoint, struct ringsum_er
 	return read_found(checkpoint, TENSORS_FILE, err);
 }
 
+/* OpenSSF model signing's usual name for a bundle. RINGSUM_E_NOPROMISE where there is none. */
+static int read_bundle(struct ringsum_checkpoint *checkpoint, struct ringsum_error *err)
+{
+	return read_found(checkpoint, BUNDLE_FILE, err);
+}
+
 struct names {
 	char **names; /* owned */
 	size_t count;
@@ -340,10 +347,19 @@ static const struct {
 	const char *looked_for;
 	/* RINGSUM_E_NOPROMISE where nothing of the kind is there; else as rsum_sources_read. */
 	int (*read)(struct ringsum_checkpoint *checkpoint, struct ringsum_error *err);
+	bool is_signed; /* the kinds that are looked for where a signature is asked for */
 } kinds[] = {
-	{ TENSORS_FILE, read_tensors },
-	{ "SHA256SUMS, *.sha256 and *.sha256sum", read_lists },
+	{ TENSORS_FILE, read_tensors, false },
+	{ BUNDLE_FILE, read_bundle, true },
+	{ "SHA256SUMS, *.sha256 and *.sha256sum", read_lists, false },
 };
+
+static bool is_signature_wanted(const struct ringsum_checkpoint *checkpoint)
+{
+	const struct rsum_trust *trust = &checkpoint->options.trust;
+
+	return trust->public_key || trust->authorities;
+}
 
 static int read_first_kind(struct ringsum_checkpoint *checkpoint, struct ringsum_error *err)
 {
@@ -352,21 +368,51 @@ static int read_first_kind(struct ringsum_checkpoint *checkpoint, struct ringsum
 	int result;
 
 	for (size_t i = 0; i < RSUM_COUNT_OF(kinds); i++) {
+		if (is_signature_wanted(checkpoint) && !kinds[i].is_signed)
+			continue;
 		result = kinds[i].read(checkpoint, err);
 		if (result != RINGSUM_E_NOPROMISE)
 			return result;
 		used += (size_t)snprintf(looked_for + used, sizeof(looked_for) - used, "%s%s",
-					 i ? ", " : "", kinds[i].looked_for);
+					 used ? ", " : "", kinds[i].looked_for);
 		RSUM_ASSERT(used < sizeof(looked_for));
 	}
 	return rsum_error_set(err, RINGSUM_E_NOPROMISE,
-			      "%.300s holds no promise: looked for %s there; name a manifest with "
-			      "--manifest",
-			      checkpoint->root_path, looked_for);
+			      "%.300s holds no %spromise: looked for %s there; name a manifest "
+			      "with --manifest",
+			      checkpoint->root_path,
+			      is_signature_wanted(checkpoint) ? "signed " : "", looked_for);
 }
 
-int rsum_sources_read(struct ringsum_checkpoint *checkpoint, const struct rsum_location *location,
-		      struct ringsum_error *err)
+/*
+ * Where a signature is asked for, nothing counts that none was checked of: one document, and that
+ * one signed. Otherwise whoever can put a list there could leave the signature out.
+ */
+static void require_signature(struct ringsum_checkpoint *checkpoint)
+{
+	struct ringsum_report *report = checkpoint->report;
+
+	if (report->facts.authenticity.is_checked && report->manifest_count == 1)
+		return;
+	/* Why it was refused, or could not be read, is told already. */
+	if (report->refusing_count + report->undecided_count == 0)
+		rsum_report_add(
+			report,
+			&(struct ringsum_finding){
+				.code = RINGSUM_FINDING_SIGNATURE_INVALID,
+				.file = report->manifest_count ? report->manifests[0].path : NULL,
+				.expected = "a signed promise",
+				.actual = report->manifest_count ? report->manifests[0].kind : NULL,
+				.message = "a signature was asked for and there is none, "
+					   "so nothing in it was used; get the signed "
+					   "promise, or verify without --public-key "
+					   "and --ca",
+			});
+	rsum_manifest_deinit(&checkpoint->manifest);
+}
+
+static int read_all(struct ringsum_checkpoint *checkpoint, const struct rsum_location *location,
+		    struct ringsum_error *err)
 {
 	const char *given = checkpoint->options.given.manifest_path;
 
@@ -375,4 +421,16 @@ int rsum_sources_read(struct ringsum_checkpoint *checkpoint, const struct rsum_l
 	if (location->manifest_path)
 		return read_path(checkpoint, location->manifest_path, err);
 	return read_first_kind(checkpoint, err);
+}
+
+int rsum_sources_read(struct ringsum_checkpoint *checkpoint, const struct rsum_location *location,
+		      struct ringsum_error *err)
+{
+	int result;
+
+	checkpoint->manifest.trust = &checkpoint->options.trust;
+	result = read_all(checkpoint, location, err);
+	if (result == RINGSUM_OK && is_signature_wanted(checkpoint))
+		require_signature(checkpoint);
+	return result;
 }

@@ -30,20 +30,30 @@ struct search {
 	size_t name_capacity;
 	size_t listed_max;
 	uint64_t found_count;
-	bool has_failed; /* memory ran out: a name was lost */
+	uint64_t left_out_count; /* by the rules of a signed list */
+	bool has_failed;	 /* memory ran out: a name was lost */
 };
+
+/* A signed list is of all files there are: another one could be what the model is loaded from. */
+static bool must_be_promised(const struct ringsum_checkpoint *checkpoint)
+{
+	return checkpoint->options.given.strict || checkpoint->manifest.statement;
+}
 
 void rsum_unpromised_report(struct ringsum_checkpoint *checkpoint, const char *tensor,
 			    const char *file)
 {
 	struct ringsum_finding finding = {
 		.code = RINGSUM_FINDING_UNPROMISED,
-		.severity = checkpoint->options.given.strict ? RINGSUM_SEVERITY_REFUSE
-							     : RINGSUM_SEVERITY_NOTE,
+		.severity = must_be_promised(checkpoint) ? RINGSUM_SEVERITY_REFUSE
+							 : RINGSUM_SEVERITY_NOTE,
 		.tensor = tensor,
 		.file = file,
 		.message = tensor ? "the shard holds a tensor that the manifest does not promise"
-				  : "the manifest promises nothing about this file",
+			   : checkpoint->manifest.statement
+				   ? "the list names every file there is to be, and not this one; "
+				     "see whether it belongs there"
+				   : "the manifest promises nothing about this file",
 	};
 
 	rsum_report_add(checkpoint->report, &finding);
@@ -246,6 +256,43 @@ static void keep_name(struct search *search, const char *path)
 		search->has_failed = true;
 }
 
+/* A list of pieces has none of a file without bytes, so it cannot speak of such files. */
+static bool is_left_out(const struct search *search, const char *path)
+{
+	const struct rsum_statement *statement = search->checkpoint->manifest.statement;
+	struct rsum_file_identity identity;
+	unsigned mode;
+
+	if (!statement)
+		return false;
+	if (rsum_statement_ignores(statement, path))
+		return true;
+	return statement->is_in_pieces &&
+	       rsum_root_identify(&search->checkpoint->root, path, &identity, &mode) == 0 &&
+	       S_ISREG(mode) && identity.size_bytes == 0;
+}
+
+static void report_left_out(const struct search *search)
+{
+	char message[192];
+
+	if (search->left_out_count == 0)
+		return;
+	snprintf(message, sizeof(message),
+		 "%llu file%s left out by the list's own rules (paths to ignore, git's own%s): "
+		 "nobody vouches for %s",
+		 (unsigned long long)search->left_out_count,
+		 search->left_out_count == 1 ? " is" : "s are",
+		 search->checkpoint->manifest.statement->is_in_pieces ? ", files without bytes"
+								      : "",
+		 search->left_out_count == 1 ? "it" : "them");
+	rsum_report_add(search->checkpoint->report, &(struct ringsum_finding){
+							    .code = RINGSUM_FINDING_UNPROMISED,
+							    .severity = RINGSUM_SEVERITY_NOTE,
+							    .message = message,
+						    });
+}
+
 static void visit_file(void *arg, const char *relative_path)
 {
 	struct search *search = arg;
@@ -265,7 +312,9 @@ static void visit_file(void *arg, const char *relative_path)
 	if (bsearch(&relative_path, search->respelled, search->respelled_count,
 		    sizeof(*search->respelled), compare_names))
 		return;
-	if (!is_known_otherwise(search, relative_path))
+	if (is_left_out(search, relative_path))
+		search->left_out_count++;
+	else if (!is_known_otherwise(search, relative_path))
 		keep_name(search, relative_path);
 }
 
@@ -275,10 +324,11 @@ static void report_found(struct search *search)
 	uint64_t i;
 
 	keep_first(search);
+	report_left_out(search);
 	for (i = 0; i < search->name_count; i++)
 		rsum_unpromised_report(search->checkpoint, NULL, search->names[i]);
 	/* Past the list, but findings are counted all the same. */
-	if (search->checkpoint->options.given.strict)
+	if (must_be_promised(search->checkpoint))
 		for (; i < search->found_count; i++)
 			rsum_unpromised_report(search->checkpoint, NULL, NULL);
 	report->totals.files_unpromised = search->found_count;
@@ -292,8 +342,8 @@ static void report_cut(struct ringsum_checkpoint *checkpoint, int error)
 	char message[256];
 	struct ringsum_finding finding = {
 		.code = RINGSUM_FINDING_READ_ERROR,
-		.severity = checkpoint->options.given.strict ? RINGSUM_SEVERITY_UNDECIDED
-							     : RINGSUM_SEVERITY_NOTE,
+		.severity = must_be_promised(checkpoint) ? RINGSUM_SEVERITY_UNDECIDED
+							 : RINGSUM_SEVERITY_NOTE,
 		.message = message,
 	};
 
@@ -309,8 +359,7 @@ int rsum_unpromised_find(struct ringsum_checkpoint *checkpoint)
 {
 	struct search search = {
 		.checkpoint = checkpoint,
-		.listed_max =
-			checkpoint->options.given.strict ? RSUM_LIMIT_FINDINGS : RSUM_LIMIT_NOTES,
+		.listed_max = must_be_promised(checkpoint) ? RSUM_LIMIT_FINDINGS : RSUM_LIMIT_NOTES,
 	};
 	bool is_cut = false;
 	int result = learn_all(&search), walked;

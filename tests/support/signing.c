@@ -103,6 +103,8 @@ static EVP_PKEY *generate(const char *kind)
 {
 	if (strcmp(kind, "RSA") == 0)
 		return EVP_PKEY_Q_keygen(NULL, NULL, "RSA", (size_t)2048);
+	if (strcmp(kind, "RSA-1024") == 0)
+		return EVP_PKEY_Q_keygen(NULL, NULL, "RSA", (size_t)1024);
 	if (strcmp(kind, "ED25519") == 0)
 		return EVP_PKEY_Q_keygen(NULL, NULL, "ED25519");
 	if (strcmp(kind, "explicit") == 0)

@@ -21,7 +21,7 @@ struct signing_key {
 	char hint[65]; /* the reference's: SHA-256 over public_pem */
 };
 
-/* kind: "P-256", "P-384", "P-521", "P-224", "ED25519", "RSA", "explicit" (P-256 spelled out). */
+/* kind: "P-256", "P-384", "P-521", "P-224", "ED25519", "RSA", "RSA-1024", "explicit" (P-256 spelled out). */
 struct signing_key signing_key_make(const char *kind);
 void signing_key_free(struct signing_key *key);
 

@@ -411,6 +411,53 @@ static void test_whose_chain(void **state)
 	free_chain(&other);
 }
 
+/* A lone certificate under a root whose key is of a kind and signs with a digest. */
+static int check_under(const char *root_kind, const char *digest)
+{
+	struct signing_key root_key = signing_key_make(root_kind), mine = signing_key_make("P-256");
+	struct signing_certificate_setup setup = {
+		.name = "Root",
+		.key = &root_key,
+		.begin_days = -100,
+		.end_days = 100,
+		.basic_constraints = "critical,CA:TRUE",
+	};
+	X509 *root = signing_certificate_make(&setup), *signer;
+	char *payload = statement(), *bundle, *pem = signing_certificate_pem(root);
+	struct rsum_authorities *trusted = authorities(pem);
+	int ret;
+
+	if (digest)
+		root_key.digest = digest;
+	setup = good_signer;
+	setup.name = "Signer";
+	setup.key = &mine;
+	setup.issuer = root;
+	setup.issuer_key = &root_key;
+	signer = signing_certificate_make(&setup);
+	bundle = signing_chain_bundle(payload, &mine, (X509 *const[]){ signer, NULL });
+	ret = check(bundle, NULL, trusted);
+	free(bundle);
+	free(payload);
+	free(pem);
+	rsum_authorities_free(trusted);
+	X509_free(root);
+	X509_free(signer);
+	signing_key_free(&root_key);
+	signing_key_free(&mine);
+	return ret;
+}
+
+static void test_weak_chains(void **state)
+{
+	(void)state;
+	assert_int_equal(check_under("RSA", NULL), 0);
+	assert_int_equal(check_under("RSA-1024", NULL), RINGSUM_E_REFUSED);
+	expect_reason("too weak");
+	assert_int_equal(check_under("RSA", "SHA1"), RINGSUM_E_REFUSED);
+	expect_reason("too weak");
+}
+
 static void test_legacy_chain(void **state)
 {
 	struct chain mine = make_chain("P-384", &good_middle, &good_signer);
@@ -632,6 +679,7 @@ int main(void)
 		cmocka_unit_test(test_chains),
 		cmocka_unit_test(test_whose_chain),
 		cmocka_unit_test(test_legacy_chain),
+		cmocka_unit_test(test_weak_chains),
 		cmocka_unit_test(test_bad_authorities),
 		cmocka_unit_test(test_mismatched_material),
 		cmocka_unit_test(test_changes_with_key),

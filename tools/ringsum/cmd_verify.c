@@ -31,6 +31,13 @@ static const struct option_row rows[] = {
 	  "write the report as JSON to FILE as well, or to standard output instead of the text",
 	  INTO(json) },
 	{ "quiet", 'q', OPTION_FLAG, NULL, "say nothing where all is identical", INTO(is_quiet) },
+	{ "public-key", 0, OPTION_FILE, "FILE",
+	  "the signer's public key (PEM): refuse what is not signed with it",
+	  INTO(options.public_key_path) },
+	{ "ca", 0, OPTION_FILE, "FILE",
+	  "certificates of authorities (PEM): refuse what is not signed with a certificate that "
+	  "leads to one of them",
+	  INTO(options.ca_path) },
 	{ .name = NULL },
 };
 
