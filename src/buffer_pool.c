@@ -102,6 +102,8 @@ struct rsum_buffer *rsum_buffer_acquire(struct rsum_buffer_pool *pool)
 	buffer->data = buffer->memory;
 	buffer->error = 0;
 	buffer->attempts = 0;
+	buffer->left_fd = -1;
+	buffer->left_bytes = 0;
 	return buffer;
 }
 

@@ -37,6 +37,8 @@ struct rsum_buffer {
 	uint64_t offset;   /* in the shard */
 	int error;	   /* 0, or a negative errno: no byte of it may be used */
 	unsigned attempts;
+	int left_fd;	     /* to read it from, where that is left to who hashes it; else -1 */
+	uint32_t left_bytes; /* so many were read that way */
 	struct rsum_hash_lane *lane;
 	struct rsum_buffer *next; /* in the free list or the lane's queue */
 };

@@ -9,9 +9,13 @@
 #include <pthread.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
-/* A piece is copied to its destination while it is still in the cache of the core. */
-#define COPY_PIECE_BYTES ((size_t)32 << 10)
+/* A piece is copied, or read from the page cache, and hashed while the core's cache has it. */
+#define PIECE_BYTES ((size_t)32 << 10)
+
+/* A read that is cut short, or interrupted, is gone on with so often. */
+#define READ_ATTEMPTS_MAX 8
 
 /* A lone stream waits for the latency of each round; two fill most of the gaps. */
 #define COMPANY_MIN 2
@@ -132,6 +136,7 @@ static bool next_span(struct rsum_hash_crew *crew, struct rsum_hash_lane *lane)
 {
 	const struct rsum_buffer *buffer = lane->buffer;
 	uint64_t buffer_end = buffer->offset + buffer->expected;
+	bool is_left = buffer->left_fd >= 0;
 	const struct rsum_range *range;
 
 	while ((range = current_range(lane)) != NULL) {
@@ -153,13 +158,14 @@ static bool next_span(struct rsum_hash_crew *crew, struct rsum_hash_lane *lane)
 				finish_range(lane);
 			continue;
 		}
-		data = buffer->data + (position - buffer->offset);
+		data = is_left ? buffer->memory : buffer->data + (position - buffer->offset);
+		lane->span_begin = data;
 		lane->span_bytes = (size_t)(run_end - position);
-		if (copy_target(range, position, data))
-			lane->span_bytes = RSUM_MIN(lane->span_bytes, COPY_PIECE_BYTES);
+		lane->is_unread = is_left;
+		if (is_left || copy_target(range, position, data))
+			lane->span_bytes = RSUM_MIN(lane->span_bytes, PIECE_BYTES);
 		if (position == range->begin)
 			restart_stream(crew, lane, range);
-		keep_head(result, position - range->begin, data, lane->span_bytes);
 		lane->position = position;
 		lane->span = (struct rsum_sha256_span){
 			.stream = &lane->stream,
@@ -173,14 +179,54 @@ static bool next_span(struct rsum_hash_crew *crew, struct rsum_hash_lane *lane)
 	return false;
 }
 
+/* Reads a run that was left to us. Returns 0 or a negative errno. */
+static int read_span(struct rsum_hash_lane *lane)
+{
+	struct rsum_buffer *buffer = lane->buffer;
+	size_t done = 0;
+	unsigned attempts = 0;
+
+	while (done < lane->span_bytes) {
+		ssize_t got = pread(buffer->left_fd, buffer->memory + done, lane->span_bytes - done,
+				    (off_t)(lane->position + done));
+
+		if (got == 0)
+			return -ENODATA;
+		if (got < 0 && errno != EINTR && errno != EAGAIN)
+			return -errno;
+		if (got > 0)
+			done += (size_t)got;
+		if (done < lane->span_bytes && ++attempts == READ_ATTEMPTS_MAX)
+			return got < 0 ? -errno : -ENODATA;
+	}
+	buffer->left_bytes += (uint32_t)done;
+	return 0;
+}
+
+/* As next_span, if there is no run yet; and its bytes are there. */
+static bool bring_span(struct rsum_hash_crew *crew, struct rsum_hash_lane *lane)
+{
+	while (lane->has_span || next_span(crew, lane)) {
+		int error = lane->is_unread ? read_span(lane) : 0;
+
+		lane->is_unread = false;
+		if (error == 0)
+			return true;
+		fail_range(lane, &lane->results[current_range(lane)->id], error, lane->position);
+		lane->has_span = false;
+	}
+	return false;
+}
+
 static void finish_span(struct worker *worker, struct rsum_hash_lane *lane)
 {
 	struct rsum_hash_crew *crew = worker->crew;
 	const struct rsum_range *range = current_range(lane);
 	struct rsum_range_result *result = &lane->results[range->id];
-	const uint8_t *data = lane->buffer->data + (lane->position - lane->buffer->offset);
+	const uint8_t *data = lane->span_begin;
 	uint8_t *target = copy_target(range, lane->position, data);
 
+	keep_head(result, lane->position - range->begin, data, lane->span_bytes);
 	if (target)
 		memcpy(target, data, lane->span_bytes);
 	if (lane->views)
@@ -209,7 +255,7 @@ static void hash_until_exhausted(struct worker *worker)
 		for (i = 0; i < worker->lane_count; i++) {
 			struct rsum_hash_lane *lane = worker->lanes[i];
 
-			if (!lane->has_span && !next_span(crew, lane))
+			if (!bring_span(crew, lane))
 				is_exhausted = true;
 			worker->spans[i] = lane->span;
 		}
@@ -229,7 +275,7 @@ static void hash_alone_until_exhausted(struct worker *worker)
 {
 	struct rsum_hash_lane *lane = worker->lanes[0];
 
-	while (lane->has_span || next_span(worker->crew, lane)) {
+	while (bring_span(worker->crew, lane)) {
 		rsum_stream_update(&lane->other, lane->span.data, lane->span_bytes);
 		finish_span(worker, lane);
 	}

@@ -50,7 +50,9 @@ struct rsum_hash_lane {
 	struct rsum_stream other;     /* takes its place for all algorithms but SHA-256 */
 	struct rsum_sha256_span span; /* what is left of the current run of bytes */
 	bool has_span;
+	const uint8_t *span_begin;
 	size_t span_bytes;   /* of the run when it began, at `position` */
+	bool is_unread;	     /* the run was left to the holder to read */
 	uint32_t next_range; /* in the plan's ranges */
 	uint64_t position;   /* in the shard: the next byte to look at */
 	bool is_skipping;    /* the rest of the current range is of no use */

@@ -32,6 +32,8 @@ struct rsum_io_engine;
 
 struct rsum_io_engine_ops {
 	const char *name; /* as in reports */
+	/* What a read brings is what pread on the descriptor brings: others may do it instead. */
+	bool is_bypassable;
 	/*
 	 * Sets up and completes one real read before it says that it works. Returns 0 or a
 	 * negative errno, with a line in `why` (for the report) about what was refused.

@@ -189,6 +189,7 @@ static int pread_reap(struct rsum_io_engine *engine, struct rsum_io_request **do
 
 const struct rsum_io_engine_ops rsum_io_engine_pread = {
 	.name = "pread",
+	.is_bypassable = true,
 	.start = pread_start,
 	.set_file = pread_set_file,
 	.submit = pread_submit,

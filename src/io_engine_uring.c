@@ -386,6 +386,7 @@ static int uring_start(const struct rsum_io_setup *setup, struct rsum_io_engine 
 
 const struct rsum_io_engine_ops rsum_io_engine_uring = {
 	.name = "io_uring",
+	.is_bypassable = true,
 	.start = uring_start,
 	.set_file = uring_set_file,
 	.submit = uring_submit,

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <time.h>
 
 /* Lanes that are read at once: a full set for each worker, and one set on its way. */
@@ -26,6 +27,9 @@
 /* A lane's part of the buffers. */
 #define LANE_BUFFERS_SHARE 6
 
+/* The same of a lane whose reads are left to the workers: one at work, and one that follows. */
+#define LANE_BUFFERS_LEFT 2
+
 /* A short read or a passing error is tried again so often, then the range stays unread. */
 #define READ_ATTEMPTS_MAX 8
 
@@ -40,6 +44,7 @@ struct open_file {
 	struct rsum_pipeline_job *job;
 	uint32_t shard;	     /* of the job */
 	unsigned lane_count; /* active lanes of it; 0: the entry is free */
+	bool hides_cache;    /* the kernel does not say whether a read would wait */
 };
 
 struct active_lane {
@@ -49,6 +54,7 @@ struct active_lane {
 	uint32_t file_slot;
 	uint64_t cursor;      /* where the next read begins */
 	bool has_reads;	      /* cursor is before the end */
+	bool is_left;	      /* its last read was left to a worker */
 	unsigned outstanding; /* buffers on their way or with the crew */
 };
 
@@ -265,6 +271,7 @@ static bool open_lane(struct pipeline *p, struct active_lane *lane, struct rsum_
 	lane->file_slot = (uint32_t)slot;
 	lane->cursor = rsum_lane_begin(plan, p->files[slot].file.alignment);
 	lane->has_reads = true;
+	lane->is_left = false;
 	lane->outstanding = 0;
 	p->active_count++;
 	return true;
@@ -293,7 +300,7 @@ static struct active_lane *choose_lane(struct pipeline *p)
 			continue;
 		if (!least || lane->outstanding < least->outstanding)
 			least = lane;
-		if (lane->outstanding < p->lane_buffers_max &&
+		if (lane->outstanding < (lane->is_left ? LANE_BUFFERS_LEFT : p->lane_buffers_max) &&
 		    (!best || bytes_per_buffer(lane) > bytes_per_buffer(best)))
 			best = lane;
 	}
@@ -369,10 +376,40 @@ static uint8_t *direct_target(const struct pipeline *p, const struct active_lane
 	return (uintptr_t)target % p->files[lane->file_slot].file.alignment == 0 ? target : NULL;
 }
 
+/* Whether one byte of the file can be had without a disk. */
+static bool byte_is_at_hand(struct open_file *open, uint64_t offset)
+{
+	uint8_t byte;
+	struct iovec piece = { .iov_base = &byte, .iov_len = 1 };
+	ssize_t got = preadv2(open->file.fd, &piece, 1, (off_t)offset, RWF_NOWAIT);
+
+	if (got < 0 && errno != EAGAIN)
+		open->hides_cache = true;
+	return got == 1;
+}
+
+/*
+ * Whether to leave a read to the worker that hashes it: what the kernel has in memory is only
+ * copied, best a piece at a time on the core that hashes it at once. Both ends tell of the rest;
+ * where they tell wrong, the worker waits for the disk.
+ */
+static bool is_at_hand(const struct pipeline *p, struct open_file *open,
+		       const struct rsum_plan_read *read)
+{
+	if (open->file.is_direct || !p->ops->is_bypassable || p->setup->is_hashing_off ||
+	    read->expected == 0)
+		return false;
+	if (open->file.is_in_memory)
+		return true;
+	return !open->hides_cache && byte_is_at_hand(open, read->offset) &&
+	       byte_is_at_hand(open, read->offset + read->expected - 1);
+}
+
 /* The lane's next read, or NULL where it has none left. */
 static struct rsum_io_request *next_request(struct pipeline *p, struct active_lane *lane)
 {
-	const struct rsum_pipeline_file *file = &p->files[lane->file_slot].file;
+	struct open_file *open = &p->files[lane->file_slot];
+	const struct rsum_pipeline_file *file = &open->file;
 	struct rsum_io_request *request;
 	struct rsum_buffer *buffer;
 	struct rsum_plan_read read;
@@ -388,9 +425,14 @@ static struct rsum_io_request *next_request(struct pipeline *p, struct active_la
 	buffer->length = read.length;
 	buffer->expected = read.expected;
 	buffer->lane = lane->hash;
-	target = direct_target(p, lane, &read);
-	if (target)
-		buffer->data = target;
+	lane->is_left = is_at_hand(p, open, &read);
+	if (lane->is_left) {
+		buffer->left_fd = file->fd;
+	} else {
+		target = direct_target(p, lane, &read);
+		if (target)
+			buffer->data = target;
+	}
 	rsum_hash_crew_append(p->crew, buffer);
 	request = &p->requests[buffer->index];
 	request->buffer = buffer;
@@ -448,7 +490,10 @@ static bool submit_reads(struct pipeline *p)
 		struct rsum_io_request *request = next_request(p, lane);
 
 		RSUM_ASSERT(request);
-		p->batch[count++] = request;
+		if (request->buffer->left_fd >= 0)
+			p->ready[p->ready_count++] = request->buffer;
+		else
+			p->batch[count++] = request;
 		if (p->rate.bytes_per_second)
 			rsum_rate_take(&p->rate, now_ns(), request->buffer->length);
 	}
@@ -586,6 +631,7 @@ static void collect(struct pipeline *p, unsigned timeout_ms)
 
 		list = buffer->next;
 		lane_of(p, buffer)->outstanding--;
+		lane_of(p, buffer)->job->bytes_read += buffer->left_bytes;
 		p->outstanding--;
 		rsum_buffer_release(&p->pool, buffer);
 	}

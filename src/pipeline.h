@@ -20,6 +20,7 @@ struct rsum_pipeline_file {
 	uint64_t size_bytes;
 	uint32_t alignment; /* of offsets, lengths and memory; a power of two */
 	bool is_direct;	    /* O_DIRECT is set on fd; cleared here where the file refuses it */
+	bool is_in_memory;  /* its file system has no disk: a read never waits */
 };
 
 /* How the loop comes to shards. Called from the loop's thread only. */

@@ -8,7 +8,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <string.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 /* Where the file system does not say: no common device asks for more. */
@@ -130,6 +132,14 @@ static uint32_t direct_alignment(const struct rsum_file_identity *identity, uint
 	return alignment;
 }
 
+static bool is_in_memory(int fd)
+{
+	struct statfs system;
+
+	return fstatfs(fd, &system) == 0 &&
+	       (system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC);
+}
+
 static int set_direct(const struct ringsum_options *options, struct rsum_pipeline_file *file,
 		      const struct rsum_file_identity *identity)
 {
@@ -137,7 +147,10 @@ static int set_direct(const struct ringsum_options *options, struct rsum_pipelin
 	int flags;
 
 	file->alignment = USUAL_ALIGNMENT;
-	if (options->direct == RINGSUM_DIRECT_OFF)
+	file->is_in_memory = is_in_memory(file->fd);
+	/* Some kernels accept direct reads there; they copy all the same. */
+	if (options->direct == RINGSUM_DIRECT_OFF ||
+	    (file->is_in_memory && options->direct == RINGSUM_DIRECT_PREFER))
 		return 0;
 	flags = fcntl(file->fd, F_GETFL);
 	if (alignment != 0 && flags >= 0 && fcntl(file->fd, F_SETFL, flags | O_DIRECT) == 0) {
