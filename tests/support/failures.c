@@ -28,6 +28,7 @@ static bool armed_lasts;
 static atomic_bool is_counting;
 static atomic_uint counted;
 static atomic_bool has_no_openat2;
+static void (*acts)(void);	   /* in place of a failure; NULL: it fails */
 static const char *_Atomic failed; /* the function that failed */
 
 static bool fails(enum failure_kind kind, const char *function)
@@ -41,12 +42,19 @@ static bool fails(enum failure_kind kind, const char *function)
 		return false;
 	if (number == armed_nth)
 		atomic_store(&failed, function);
+	if (acts) {
+		if (number == armed_nth)
+			acts();
+		return false;
+	}
 	errno = armed_errno;
 	return true;
 }
 
-void failures_arm(enum failure_kind kind, unsigned nth, int os_errno, bool is_lasting)
+static void arm(enum failure_kind kind, unsigned nth, int os_errno, bool is_lasting,
+		void (*act)(void))
 {
+	acts = act;
 	armed_kind = kind;
 	armed_nth = nth;
 	armed_errno = os_errno;
@@ -54,6 +62,16 @@ void failures_arm(enum failure_kind kind, unsigned nth, int os_errno, bool is_la
 	atomic_store(&counted, 0);
 	atomic_store(&failed, NULL);
 	atomic_store(&is_counting, true);
+}
+
+void failures_arm(enum failure_kind kind, unsigned nth, int os_errno, bool is_lasting)
+{
+	arm(kind, nth, os_errno, is_lasting, NULL);
+}
+
+void failures_arm_act(unsigned nth, void (*act)(void))
+{
+	arm(FAILURE_CALL, nth, 0, false, act);
 }
 
 bool failures_disarm(void)

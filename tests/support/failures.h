@@ -20,6 +20,9 @@ void failures_install(void);
 /* From now on the nth of its kind fails with that errno (0: none does); `lasting`: all after it. */
 void failures_arm(enum failure_kind kind, unsigned nth, int os_errno, bool is_lasting);
 
+/* Just before the nth call this is done, which then goes on; it makes no call that is counted. */
+void failures_arm_act(unsigned nth, void (*act)(void));
+
 /* Ends it. Returns whether anything failed. */
 bool failures_disarm(void);
 
