@@ -31,11 +31,18 @@
 
 #define SIZE_MIN ((size_t)128 << 10)
 #define SIZE_MAX_TRIED ((size_t)(IS_SANITIZED ? 256 : 2048) << 10)
+#define FAILING_BYTES ((size_t)40 << 10)
 #define SLACK_BYTES ((size_t)256 << 10) /* for what does not grow with the header */
 
 /* ---- every allocation --------------------------------------------------------------------- */
 
 static size_t held_bytes, peak_bytes;
+static unsigned fails_at, asked_count; /* the nth allocation from now on fails; 0: none */
+
+static bool fails(void)
+{
+	return fails_at && ++asked_count == fails_at;
+}
 
 static void count(size_t added_bytes, size_t taken_bytes)
 {
@@ -52,7 +59,7 @@ static void count(size_t added_bytes, size_t taken_bytes)
 
 WRAPPED(void *, malloc, (size_t size))
 {
-	void *memory = __real_malloc(size);
+	void *memory = fails() ? NULL : __real_malloc(size);
 
 	count(malloc_usable_size(memory), 0);
 	return memory;
@@ -60,7 +67,7 @@ WRAPPED(void *, malloc, (size_t size))
 
 WRAPPED(void *, calloc, (size_t number, size_t size))
 {
-	void *memory = __real_calloc(number, size);
+	void *memory = fails() ? NULL : __real_calloc(number, size);
 
 	count(malloc_usable_size(memory), 0);
 	return memory;
@@ -69,7 +76,7 @@ WRAPPED(void *, calloc, (size_t number, size_t size))
 WRAPPED(void *, realloc, (void *old, size_t size))
 {
 	size_t old_bytes = malloc_usable_size(old);
-	void *memory = __real_realloc(old, size);
+	void *memory = fails() ? NULL : __real_realloc(old, size);
 
 	count(malloc_usable_size(memory), memory ? old_bytes : 0);
 	return memory;
@@ -237,10 +244,43 @@ static void test_three_times_at_every_size(void **state)
 	}
 }
 
+/* Want of memory at any place is told from a refusal, and nothing is left behind. */
+static void test_every_allocation_fails(void **state)
+{
+	unsigned failed_count = 0;
+
+	(void)state;
+	for (size_t i = 0; i < RSUM_COUNT_OF(kinds); i++) {
+		int result = RINGSUM_E_NOMEM;
+
+		for (unsigned nth = 1; result == RINGSUM_E_NOMEM; nth++) {
+			struct rsum_safetensors header = { 0 };
+			struct rsum_refusal refusal;
+			size_t before = held_bytes, size;
+			char *text = make_header(&kinds[i], FAILING_BYTES, &size);
+
+			fails_at = nth;
+			asked_count = 0;
+			result = rsum_safetensors_parse(text, size, 8 + size, &header, &refusal);
+			fails_at = 0;
+			if (result == RINGSUM_E_NOMEM && header.tensor_count)
+				fail_msg("%s: tensors after want of memory", kinds[i].name);
+			rsum_safetensors_deinit(&header);
+			assert_true(held_bytes == before);
+			if ((result == RINGSUM_E_NOMEM) != (asked_count >= nth))
+				fail_msg("%s: allocation %u failed, and the result was %d",
+					 kinds[i].name, nth, result);
+			failed_count++;
+		}
+	}
+	print_message("# %u allocations failed\n", failed_count);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_three_times_at_every_size),
+		cmocka_unit_test(test_every_allocation_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
