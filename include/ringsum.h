@@ -180,6 +180,12 @@ struct ringsum_options {
 	 */
 	const char *public_key_path;
 	const char *ca_path;
+	/*
+	 * Non-zero: a verification's report keeps where each promise lies and how it stands, for
+	 * ringsum_report_to_refetch and the map in ringsum_reports_to_html. Costs 16 bytes for each
+	 * promise while it is made, and a few MB at most afterwards.
+	 */
+	int keep_map;
 };
 
 #ifdef __cplusplus
@@ -326,6 +332,27 @@ RINGSUM_MUST_CHECK int ringsum_report_to_json(const struct ringsum_report *repor
  */
 RINGSUM_MUST_CHECK int ringsum_report_to_text(const struct ringsum_report *report, char **text_out,
 					      struct ringsum_error *err);
+
+/*
+ * The reports as one page of HTML that needs no network and runs no script: verdict and totals, a
+ * map of each shard, the rate over time, the findings. Map and rate are there where the option
+ * keep_map was set. Names are escaped, first as in text, then for HTML.
+ * Ownership: the caller frees *html_out with ringsum_free. Errors: RINGSUM_E_NOMEM;
+ * RINGSUM_E_INVALID for report_count 0.
+ */
+RINGSUM_MUST_CHECK int ringsum_reports_to_html(const struct ringsum_report *const *reports,
+					       size_t report_count, char **html_out,
+					       struct ringsum_error *err);
+
+/*
+ * What to fetch again, as lines of tab-separated values (format ringsum-refetch/1, see ringsum(1)):
+ * with these bytes of a good copy in their places the shards are as promised, as far as fetching
+ * can help. Ranges neither touch nor overlap.
+ * Ownership: the caller frees *text_out with ringsum_free. Errors: RINGSUM_E_INVALID where the
+ * option keep_map was not set; RINGSUM_E_NOMEM, also where memory ran out while the map was made.
+ */
+RINGSUM_MUST_CHECK int ringsum_report_to_refetch(const struct ringsum_report *report,
+						 char **text_out, struct ringsum_error *err);
 
 /* Frees a report; NULL is fine. A report stays valid after its checkpoint is closed. */
 void ringsum_report_free(struct ringsum_report *report);

@@ -15,6 +15,10 @@ struct rsum_shard {
 	const char *name;
 	bool is_opened;			    /* it could be, so identity is known */
 	struct rsum_file_identity identity; /* when it was opened first */
+	uint64_t data_begin;		    /* by its header; 0 where that is not valid */
+	uint64_t data_end;		    /* where it should end by its header; 0 likewise */
+	bool is_to_refetch;		    /* another copy may be what was promised, */
+	uint64_t refetch_begin;		    /* from here on */
 };
 
 /* How a promise stands before its bytes are hashed. */

@@ -5,12 +5,14 @@
 #include "damage.h"
 #include "error.h"
 #include "pipeline.h"
+#include "report_map.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <string.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Where the file system does not say: no common device asks for more. */
@@ -44,6 +46,7 @@ struct rsum_pass {
 	struct rsum_range *ranges;
 	struct rsum_plan plan;
 	struct rsum_pipeline_job job;
+	uint64_t begin_ns; /* of the first reading */
 };
 
 /* What a want is about, whichever kind of promise it is. */
@@ -228,6 +231,14 @@ static void close_shard(void *arg, uint32_t shard_index, const struct rsum_pipel
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
 static int on_progress(void *arg, uint64_t bytes_done)
 {
 	struct rsum_pass *pass = arg;
@@ -240,7 +251,9 @@ static int on_progress(void *arg, uint64_t bytes_done)
 		.findings_count = report->refusing_count + report->undecided_count,
 	};
 
-	return options->progress(options->progress_arg, &progress);
+	if (report->map && !pass->is_second)
+		rsum_curve_add(&report->map->curve, now_ns() - pass->begin_ns, bytes_done);
+	return options->progress ? options->progress(options->progress_arg, &progress) : 0;
 }
 
 void rsum_reading_set_up(const struct rsum_options *options, struct rsum_pipeline_setup *setup_out)
@@ -777,8 +790,12 @@ static void weigh_all(struct rsum_pass *pass)
 			pass->second[i] = pass->results[i];
 	}
 	report_shards(pass);
-	for (i = 0; i < reading->want_count; i++)
-		reading->wants[i].status = weigh(pass, i);
+	for (i = 0; i < reading->want_count; i++) {
+		struct rsum_want *want = &reading->wants[i];
+
+		want->status = weigh(pass, i);
+		want->is_damaged = want->status == RSUM_PROMISE_REFUSED && digest_differs(pass, i);
+	}
 }
 
 void rsum_reading_end(struct rsum_pass *pass, bool is_canceled)
@@ -814,8 +831,10 @@ int rsum_reading_drive(struct rsum_pass *pass, struct ringsum_error *err)
 
 	rsum_reading_set_up(&reading->checkpoint->options, &setup);
 	setup.is_hashing_off = reading->is_hashing_off;
-	setup.progress = reading->checkpoint->options.given.progress ? on_progress : NULL;
+	if (reading->checkpoint->options.given.progress || reading->report->map)
+		setup.progress = on_progress;
 	setup.progress_arg = pass;
+	pass->begin_ns = now_ns();
 	while ((result = rsum_reading_next(pass, &job, err)) == RINGSUM_OK && job) {
 		result = rsum_pipeline_run_job(&setup, job, &outcome, err);
 		rsum_reading_take(pass, &outcome, outcome.elapsed_ns);

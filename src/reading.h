@@ -16,6 +16,7 @@ struct rsum_want {
 	bool is_file;			 /* or in its promises of files */
 	uint8_t *destination;		 /* tensor.size_bytes of memory for its bytes, or NULL */
 	enum rsum_promise_status status; /* out */
+	bool is_damaged;		 /* out: refused, since its bytes are not those promised */
 };
 
 struct rsum_reading {
@@ -70,6 +71,16 @@ void rsum_reading_end(struct rsum_pass *pass, bool is_canceled);
 
 /* What the options say of the pipeline. */
 void rsum_reading_set_up(const struct rsum_options *options, struct rsum_pipeline_setup *setup_out);
+
+/* How a promise stands in the end, with its want where its bytes were read. */
+enum rsum_promise_status rsum_promise_conclude(const struct rsum_standing *standing,
+					       const struct rsum_want *want);
+
+/*
+ * Fills the map of the reading's report from what became of the wants, which are the readable
+ * promises in the manifest's order. Where memory is short the map is lost.
+ */
+void rsum_map_conclude(const struct rsum_reading *reading);
 
 /* Whether a first word is what the profile asks of a tensor (rule E3); adds the finding if not. */
 bool rsum_marker_is_right(const struct rsum_profile *profile, const struct ringsum_tensor *tensor,

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "report_map.h"
 #include "rsum_limits.h"
 
 static_assert(RSUM_LIMIT_NOTES < RSUM_LIMIT_FINDINGS, "notes never fill the list");
@@ -55,6 +56,7 @@ RSUM_PUBLIC void ringsum_report_free(struct ringsum_report *report)
 	if (!report)
 		return;
 	rsum_arena_deinit(&report->strings);
+	rsum_map_free(report->map);
 	free(report->findings);
 	free(report->manifests);
 	free(report);

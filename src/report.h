@@ -66,6 +66,8 @@ struct ringsum_report {
 	uint64_t undecided_count; /* all of them, listed or not */
 	struct ringsum_totals totals;
 	struct rsum_report_facts facts;
+	struct rsum_map *map;	       /* owned; NULL where it was not asked for, or is lost */
+	bool map_is_lost;	       /* for want of memory */
 	bool is_complete;	       /* every phase ran to its end */
 	bool is_incomplete_for_memory; /* a finding was lost */
 };
@@ -133,6 +135,10 @@ void rsum_text_append_escaped(struct rsum_text *text, const char *unsafe);
  * begin an escape already.
  */
 void rsum_text_append_message(struct rsum_text *text, const char *message);
+/* "4,755", "7.5 GB", "0.3 s"; no locale has a say. */
+void rsum_text_append_count(struct rsum_text *text, uint64_t count);
+void rsum_text_append_bytes(struct rsum_text *text, uint64_t bytes);
+void rsum_text_append_seconds(struct rsum_text *text, double seconds);
 /* Gives the string to the caller (RINGSUM_OK), or frees it (RINGSUM_E_NOMEM). */
 RSUM_MUST_CHECK int rsum_text_finish(struct rsum_text *text, char **string_out);
 

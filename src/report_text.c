@@ -287,6 +287,21 @@ static void append_seconds(struct rsum_text *text, double seconds)
 		rsum_text_printf(text, "%" PRIu64 " s", (ms + 500) / 1000);
 }
 
+void rsum_text_append_count(struct rsum_text *text, uint64_t count)
+{
+	append_count(text, count);
+}
+
+void rsum_text_append_bytes(struct rsum_text *text, uint64_t bytes)
+{
+	append_bytes(text, bytes);
+}
+
+void rsum_text_append_seconds(struct rsum_text *text, double seconds)
+{
+	append_seconds(text, seconds);
+}
+
 /* ---- findings ---------------------------------------------------------------------------- */
 
 static void append_value(struct rsum_text *text, const char *label, const char *value)

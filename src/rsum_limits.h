@@ -36,6 +36,9 @@
 /* Notes may be as many as files on a disk: so many are among the listed; all are counted. */
 #define RSUM_LIMIT_NOTES 10000
 #define RSUM_LIMIT_NOTES_SHOWN 20     /* in a report as text */
+#define RSUM_LIMIT_MAP_CELLS 30000    /* of a report's map; more tensors share cells */
+#define RSUM_LIMIT_MAP_SHARDS 1000    /* drawn in it, damaged ones first; all are counted */
+#define RSUM_LIMIT_HTML_FINDINGS 1000 /* rows of a page's table, and as many notes */
 #define RSUM_LIMIT_WALK_FILES 1000000 /* looked at when searching for unpromised files */
 #define RSUM_LIMIT_WALK_DEPTH 32
 #define RSUM_LIMIT_INSPECT_BYTES (UINT64_C(1) << 30) /* headers of one inspection together */

@@ -110,12 +110,28 @@ static struct shard_check begin_check(struct shards_check *all, size_t file_inde
 	};
 }
 
+/* What is in the shard from `begin` on is not what another copy may have. */
+static void refetch(struct shard_check *check, uint64_t begin)
+{
+	struct rsum_shard *shard = check->shard;
+
+	if (!shard->is_to_refetch || begin < shard->refetch_begin)
+		shard->refetch_begin = begin;
+	shard->is_to_refetch = true;
+}
+
 /* Reports what is wrong with a shard as a whole, and how much of the promise falls with it. */
 static void report_whole(struct shard_check *check, struct rsum_refusal *refusal)
 {
 	rsum_refusal_add_count(refusal, check->member_count, "promised tensor is in it",
 			       "promised tensors are in it");
 	rsum_report_add_refusal(check->checkpoint->report, refusal, NULL, check->shard->name);
+	/* A name that escapes is none to fetch; what could not be read may be as promised. */
+	if (refusal->code == RINGSUM_FINDING_FILE_MISSING ||
+	    refusal->code == RINGSUM_FINDING_FILE_TYPE ||
+	    refusal->code == RINGSUM_FINDING_FILE_TRUNCATED ||
+	    refusal->code == RINGSUM_FINDING_HEADER_INVALID)
+		refetch(check, 0);
 }
 
 static void refuse_all(struct shard_check *check)
@@ -211,6 +227,8 @@ static int read_header(struct shard_check *check)
 	    refusal.code == RINGSUM_FINDING_FILE_TRAILING) {
 		rsum_report_add_refusal(check->checkpoint->report, &refusal, NULL,
 					check->shard->name);
+		/* A range to be fetched is never empty: of a file that goes on, the last byte. */
+		refetch(check, RSUM_MIN(identity->size_bytes, check->header.data_end - 1));
 		return RINGSUM_OK;
 	}
 refused:
@@ -350,6 +368,8 @@ static void report_cut_off(struct shard_check *check, const struct ringsum_tenso
 		 (unsigned long long)RSUM_MIN(missing, tensor->size_bytes),
 		 (unsigned long long)tensor->size_bytes);
 	rsum_damage_judge_cut(tensor, check->shard->identity.size_bytes, &finding);
+	/* What there is of it was not looked at, so it is fetched whole. */
+	refetch(check, tensor->begin);
 	rsum_report_add(check->checkpoint->report, &finding);
 }
 
@@ -426,12 +446,26 @@ static int report_unpromised(struct shard_check *check)
 	return RINGSUM_OK;
 }
 
+/* Whether the promise may be of another copy of the shard, rather than wrong in itself. */
+static bool header_differs(const struct ringsum_tensor *tensor,
+			   const struct rsum_safetensors *header,
+			   const struct rsum_safetensors_tensor *shown)
+{
+	return !shown || tensor->dtype != (enum ringsum_dtype)shown->dtype ||
+	       tensor->begin != shown->begin || tensor->end != shown->end ||
+	       tensor->rank != shown->rank ||
+	       (shown->rank > 0 && memcmp(tensor->shape, rsum_safetensors_shape(header, shown),
+					  shown->rank * sizeof(*tensor->shape)) != 0);
+}
+
 static int compare_with_promises(struct shard_check *check)
 {
 	struct ringsum_checkpoint *checkpoint = check->checkpoint;
 	const struct rsum_safetensors *header = &check->header;
 	size_t i;
 
+	check->shard->data_begin = header->data_begin;
+	check->shard->data_end = header->data_end;
 	for (i = 0; i < check->member_count; i++) {
 		const struct rsum_promise *promise =
 			&checkpoint->manifest.promises[check->members[i]];
@@ -445,6 +479,8 @@ static int compare_with_promises(struct shard_check *check)
 						 checkpoint->profile->dtype_is_allowed,
 						 checkpoint->report)) {
 			standing->is_refused = true;
+			if (header_differs(&promise->tensor, header, shown))
+				refetch(check, 0);
 		} else if (promise->tensor.end > check->shard->identity.size_bytes) {
 			report_cut_off(check, &promise->tensor);
 			standing->is_refused = true;

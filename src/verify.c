@@ -3,10 +3,10 @@
 #include "verify.h"
 
 #include "error.h"
+#include "report_map.h"
 
-/* How a promise stands in the end, with its want where its bytes were read. */
-static enum rsum_promise_status conclude(const struct rsum_standing *standing,
-					 const struct rsum_want *want)
+enum rsum_promise_status rsum_promise_conclude(const struct rsum_standing *standing,
+					       const struct rsum_want *want)
 {
 	if (standing->is_refused)
 		return RSUM_PROMISE_REFUSED;
@@ -61,7 +61,7 @@ static void conclude_tensors(const struct rsum_reading *reading, size_t *next_wa
 		const struct rsum_standing *standing = &checkpoint->standings[i];
 		const struct rsum_want *want = want_of(reading, standing, i, false, next_want);
 
-		count_tensor(totals, conclude(standing, want),
+		count_tensor(totals, rsum_promise_conclude(standing, want),
 			     checkpoint->manifest.promises[i].tensor.size_bytes);
 	}
 	RSUM_ASSERT(totals->tensors_identical + totals->tensors_refused +
@@ -99,7 +99,8 @@ static void conclude_files(const struct rsum_reading *reading, size_t *next_want
 	for (i = 0; i < count; i++) {
 		const struct rsum_standing *standing = &checkpoint->file_standings[i];
 
-		status = conclude(standing, want_of(reading, standing, i, true, next_want));
+		status = rsum_promise_conclude(standing,
+					       want_of(reading, standing, i, true, next_want));
 		if (status == RSUM_PROMISE_IDENTICAL)
 			totals->bytes_proven += promises[i].end - promises[i].begin;
 		file = worse(file, status);
@@ -152,6 +153,10 @@ int rsum_verification_begin(struct rsum_verification *verification,
 	verification->report = rsum_report_clone(checkpoint->report);
 	if (!verification->report)
 		return rsum_error_set(err, RINGSUM_E_NOMEM, "out of memory for the report");
+	if (checkpoint->options.given.keep_map) {
+		verification->report->map = calloc(1, sizeof(*verification->report->map));
+		verification->report->map_is_lost = !verification->report->map;
+	}
 	reading->checkpoint = checkpoint;
 	reading->report = verification->report;
 	if (list_wants(reading) != RINGSUM_OK)
@@ -181,6 +186,8 @@ int rsum_verification_end(struct rsum_verification *verification, int result,
 		rsum_report_add_refusal(report, &refusal, NULL, NULL);
 	}
 	conclude_all(&verification->reading);
+	if (report->map)
+		rsum_map_conclude(&verification->reading);
 	if (result == RINGSUM_E_CANCELED) {
 		(void)rsum_error_set(err, result, "canceled");
 	} else {

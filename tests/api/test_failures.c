@@ -39,6 +39,7 @@ static struct ringsum_options usual_options(void)
 	options.chunk_bytes = 65536;
 	options.threads = 2;
 	options.depth = 4;
+	options.keep_map = 1;
 	return options;
 }
 
@@ -48,6 +49,20 @@ static void fail_at(const char *what)
 }
 
 /* ---- the operations, each with what must hold of its result ---------------------------------- */
+
+/* A list without the ranges that it needs would be taken for good news. */
+static void check_refetch(const struct ringsum_report *report)
+{
+	char *text = NULL;
+	int result = ringsum_report_to_refetch(report, &text, NULL);
+
+	if ((result == RINGSUM_OK) != (text != NULL))
+		fail_at("list and result contradict each other");
+	if (text && ringsum_report_verdict(report) == RINGSUM_VERDICT_REFUSED &&
+	    !strstr(text, ".safetensors"))
+		fail_at("refused, and nothing to fetch");
+	ringsum_free(text);
+}
 
 static int check_report(struct ringsum_report *report, int result)
 {
@@ -72,6 +87,7 @@ static int check_report(struct ringsum_report *report, int result)
 		fail_at("the text says otherwise");
 	ringsum_free(json);
 	ringsum_free(text);
+	check_refetch(report);
 	ringsum_report_free(report);
 	return result;
 }
@@ -452,6 +468,36 @@ static void test_walk(void **state)
 	drafter_write(&drafter);
 }
 
+/* A page of a report that is there already: it asks for memory very often. */
+static struct ringsum_report *kept;
+
+static int write_page(void)
+{
+	char *html = NULL;
+	int result = ringsum_reports_to_html((const struct ringsum_report *const *)&kept, 1, &html,
+					     NULL);
+
+	if ((result == RINGSUM_OK) != (html != NULL))
+		fail_at("page and result contradict each other");
+	if (html && !strstr(html, "</html>\n"))
+		fail_at("half a page");
+	ringsum_free(html);
+	return result;
+}
+
+static void test_page(void **state)
+{
+	struct ringsum_options options;
+
+	(void)state;
+	engine = RINGSUM_ENGINE_AUTO;
+	options = usual_options();
+	assert_int_equal(ringsum_verify_path(drafter.root, &options, &kept, NULL), RINGSUM_OK);
+	fail_one_by_one("page", write_page, FAILURE_MEMORY, ENOMEM, false);
+	fail_one_by_one("page", write_page, FAILURE_MEMORY, ENOMEM, true);
+	ringsum_report_free(kept);
+}
+
 /* Whatever fails besides, a changed byte never passes. */
 static void test_damage(void **state)
 {
@@ -515,7 +561,7 @@ int main(void)
 		cmocka_unit_test(test_calls),  cmocka_unit_test(test_no_more_calls),
 		cmocka_unit_test(test_bench),  cmocka_unit_test(test_calls_of_what_is_insisted_on),
 		cmocka_unit_test(test_walk),   cmocka_unit_test(test_damage),
-		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_many),   cmocka_unit_test(test_page),
 	};
 
 	failures_install();
