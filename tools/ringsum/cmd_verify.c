@@ -4,6 +4,7 @@
 #include "neighbour.h"
 #include "output.h"
 #include "read_options.h"
+#include "report_files.h"
 #include "ringsum.h"
 
 #include <signal.h>
@@ -15,6 +16,7 @@
 struct verify_arguments {
 	struct ringsum_options options; /* first, for read_option_rows */
 	const char *json;		/* a file, "-", or NULL for no JSON */
+	struct report_files files;
 	int is_quiet;
 	char **paths;
 	int path_count;
@@ -30,6 +32,14 @@ static const struct option_row rows[] = {
 	{ "json", 0, OPTION_FILE, "FILE|-",
 	  "write the report as JSON to FILE as well, or to standard output instead of the text",
 	  INTO(json) },
+	{ "html", 0, OPTION_FILE, "FILE|-",
+	  "write a page for a browser to FILE as well: verdict, findings and a map of each shard",
+	  INTO(files.html) },
+	{ "refetch", 0, OPTION_FILE, "FILE|-",
+	  "write the ranges of bytes to be fetched again to FILE as well, merged, with tabs "
+	  "between "
+	  "their values",
+	  INTO(files.refetch) },
 	{ "quiet", 'q', OPTION_FLAG, NULL, "say nothing where all is identical", INTO(is_quiet) },
 	{ "public-key", 0, OPTION_FILE, "FILE",
 	  "the signer's public key (PEM): refuse what is not signed with it",
@@ -73,6 +83,9 @@ static int check_arguments(const struct verify_arguments *arguments)
 				arguments->options.manifest_path ? "--manifest"
 								 : "--manifest-sha256",
 				arguments->path_count);
+	if (report_files_count_stdout(&arguments->files, arguments->json) > 1)
+		return complain(COMMAND_USAGE, "only one of --json, --html and --refetch can go to "
+					       "standard output");
 	return ARGUMENTS_GOOD;
 }
 
@@ -230,7 +243,7 @@ static int print_report(const struct ringsum_report *report)
 	return result == RINGSUM_OK ? COMMAND_OK : COMMAND_UNDECIDED;
 }
 
-static int verify_one(const struct verify_arguments *arguments, const char *path,
+static int verify_one(struct verify_arguments *arguments, const char *path,
 		      struct json_reports *reports)
 {
 	struct display display = { .is_on = !arguments->is_quiet && isatty(STDERR_FILENO) };
@@ -238,10 +251,11 @@ static int verify_one(const struct verify_arguments *arguments, const char *path
 	struct ringsum_report *report = NULL;
 	struct ringsum_error err = { 0 };
 	int result, status, print_status = COMMAND_OK;
-	int is_json_only = arguments->json && strcmp(arguments->json, "-") == 0;
+	int is_taken = report_files_count_stdout(&arguments->files, arguments->json) > 0;
 
 	options.progress = on_progress;
 	options.progress_arg = &display;
+	options.keep_map = arguments->files.html || arguments->files.refetch;
 	result = ringsum_verify_path(path, &options, &report, &err);
 	clear_display(&display);
 	status = status_of(result, report);
@@ -249,11 +263,11 @@ static int verify_one(const struct verify_arguments *arguments, const char *path
 		/* A diagnostic, not a result. */
 		fprintf(stderr, "ringsum verify: %s\n",
 			err.message[0] ? err.message : ringsum_result_text(result));
-	else if (!is_json_only && !(arguments->is_quiet && status == COMMAND_OK))
+	else if (!is_taken && !(arguments->is_quiet && status == COMMAND_OK))
 		print_status = print_report(report);
 	if (report && arguments->json)
 		append_report(reports, report);
-	ringsum_report_free(report);
+	report_files_keep(&arguments->files, report);
 	return worse(status, print_status);
 }
 
@@ -320,6 +334,8 @@ int cmd_verify(int argc, char **argv)
 	}
 	if (arguments.json)
 		status = worse(status, write_json(&arguments, &reports, status));
+	status = worse(status,
+		       report_files_write(&arguments.files, &command_verify, verdict_text(status)));
 	free(reports.text);
 	return status;
 }
