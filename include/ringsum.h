@@ -183,7 +183,7 @@ struct ringsum_options {
 	/*
 	 * Non-zero: a verification's report keeps where each promise lies and how it stands, for
 	 * ringsum_report_to_refetch and the map in ringsum_reports_to_html. Costs 16 bytes for each
-	 * promise while it is made, and a few MB at most afterwards.
+	 * promise while it is made; afterwards a few MB, and 24 bytes for each range to be fetched.
 	 */
 	int keep_map;
 };
@@ -636,9 +636,9 @@ RINGSUM_MUST_CHECK int ringsum_checkpoint_drafter_k(const struct ringsum_checkpo
 
 /* What signs. */
 struct ringsum_sign_options {
-	size_t size_bytes;		 /* sizeof(struct ringsum_sign_options) */
-	const char *key_path;		 /* private key (PEM): ECDSA P-256, P-384, P-521; Ed25519 */
-	const char *passphrase_path;	 /* a file whose first line decrypts it; default: none */
+	size_t size_bytes;	       /* sizeof(struct ringsum_sign_options) */
+	const char *key_path;	       /* private key (PEM): ECDSA P-256, P-384, P-521; Ed25519 */
+	const char *passphrase_path;   /* a file whose first line decrypts it; default: none */
 	const char *certificates_path; /* PEM, the key's first; default: none, a signature by key */
 };
 

@@ -49,7 +49,9 @@ const char *const rsum_html_style[] = {
 	"font-size:.82rem;font-weight:600}.small{display:block;color:var(--dim);"
 	"font-size:.88rem}summary{cursor:pointer;padding:.55rem 0;font-weight:600}\n",
 	/* the map */
-	".legend{display:flex;flex-wrap:wrap;gap:.35rem 1.1rem;align-items:center}"
+	"h4 "
+	".dim{white-space:nowrap}.legend{margin-bottom:.3rem;display:flex;flex-wrap:wrap;gap:."
+	"35rem 1.1rem;align-items:center}"
 	".legend span{display:inline-flex;gap:.35rem;align-items:center}\n"
 	".shard{margin:.9rem 0;padding:.7rem .9rem;border:1px solid var(--line);"
 	"border-radius:.6rem;content-visibility:auto;contain-intrinsic-size:auto 9rem}"

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "error.h"
+#include "name_index.h"
 #include "report.h"
 #include "report_map.h"
 
@@ -35,34 +36,79 @@ static void append_range(struct rsum_text *text, const struct rsum_map_range *ra
 				 range->begin, range->end - 1, range->begin, range->end - 1);
 }
 
-/* Whether the bytes of another copy may be what was promised. */
-static bool is_curable(const struct ringsum_finding *finding)
+/* Whether [begin, end) of a shard is in one of the ranges. */
+static bool is_listed(const struct rsum_map *map, uint32_t shard, uint64_t begin, uint64_t end)
 {
+	size_t low = 0, high = map->range_count;
+
+	/* The last range that begins at or before it: no two of a shard touch. */
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct rsum_map_range *range = &map->ranges[middle];
+
+		if (range->shard < shard || (range->shard == shard && range->begin <= begin))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low > 0 && map->ranges[low - 1].shard == shard && map->ranges[low - 1].end >= end;
+}
+
+/*
+ * Whether what is listed may mend it: the bytes that it speaks of are listed, or, of a shard as a
+ * whole, its last ones.
+ */
+static bool is_curable(const struct rsum_map *map, const struct rsum_name_index *shards,
+		       const struct ringsum_finding *finding)
+{
+	uint32_t shard;
+
+	if (finding->severity != RINGSUM_SEVERITY_REFUSE || !finding->file)
+		return false;
+	shard = rsum_name_index_find(shards, finding->file);
+	if (shard == RSUM_NAME_INDEX_NONE)
+		return false;
 	switch (finding->code) {
 	case RINGSUM_FINDING_DIGEST_MISMATCH:
-		return finding->has_range && finding->end > finding->begin;
+		return finding->has_range && finding->end > finding->begin &&
+		       is_listed(map, shard, finding->begin, finding->end);
+	case RINGSUM_FINDING_HEADER_MISMATCH:
+		return is_listed(map, shard, 0, RSUM_MAP_TO_THE_END);
 	case RINGSUM_FINDING_FILE_MISSING:
 	case RINGSUM_FINDING_FILE_TYPE:
 	case RINGSUM_FINDING_FILE_TRUNCATED:
 	case RINGSUM_FINDING_FILE_TRAILING:
 	case RINGSUM_FINDING_HEADER_INVALID:
-	case RINGSUM_FINDING_HEADER_MISMATCH:
-		return true;
+		return is_listed(map, shard, RSUM_MAP_TO_THE_END, RSUM_MAP_TO_THE_END);
 	default:
 		return false;
 	}
 }
 
+static int count_curable(const struct ringsum_report *report, uint64_t *count_out)
+{
+	const struct rsum_map *map = report->map;
+	struct rsum_name_index shards = { 0 };
+	int result = RINGSUM_OK;
+	uint32_t existing;
+
+	*count_out = 0;
+	for (size_t i = 0; map && i < map->shard_count && result == RINGSUM_OK; i++)
+		result = rsum_name_index_add(&shards, map->shards[i].name, (uint32_t)i, &existing);
+	for (size_t i = 0; map && i < report->finding_count && result == RINGSUM_OK; i++)
+		*count_out += is_curable(map, &shards, &report->findings[i]);
+	rsum_name_index_deinit(&shards);
+	return result;
+}
+
 /* What is left when everything is fetched: it would be a surprise otherwise. */
 static void append_rest(struct rsum_text *text, const struct ringsum_report *report)
 {
-	uint64_t total = report->refusing_count + report->undecided_count;
-	uint64_t curable = 0;
+	uint64_t total = report->refusing_count + report->undecided_count, curable;
 
-	for (size_t i = 0; i < report->finding_count; i++)
-		curable += report->findings[i].severity == RINGSUM_SEVERITY_REFUSE &&
-			   is_curable(&report->findings[i]);
-	if (report->facts.error)
+	if (count_curable(report, &curable) != RINGSUM_OK)
+		text->has_failed = true;
+	else if (report->facts.error)
 		rsum_text_printf(text, "# nothing could be verified\n");
 	else if (curable < total)
 		rsum_text_printf(text,
