@@ -11,6 +11,8 @@
  *	- A manifest made from sound shards, with nothing changed since, is found identical.
  *	- The result follows from the verdict; every promise is counted once; the report is in
  *	  order. Both engines report the same.
+ *	- The page of a report is whole and has no markup but its own; the ranges to be fetched
+ *	  again neither touch nor overlap, and there are none where all is identical.
  *	- What is loaded has the digest promised, and what was not is zero. Where all is identical
  *	  all is loaded.
  */
@@ -28,6 +30,7 @@
 #include "delivery.h"
 #include "digest.h"
 #include "report.h"
+#include "report_map.h"
 #include "rsum_limits.h"
 #include "second_header.h"
 #include "tree.h"
@@ -131,6 +134,7 @@ static void make_setup(struct setup *setup, const char *letters)
 	setup->options.chunk_bytes = 64 << 10;
 	setup->options.memory_bytes = 256 << 10;
 	setup->options.depth = 4;
+	setup->options.keep_map = 1;
 	setup->options.engine = RINGSUM_ENGINE_PREAD;
 	snprintf(setup->path, sizeof(setup->path), "%s", fuzz_tree_path());
 	hex_digest(manifest ? manifest : "", size, setup->pin);
@@ -230,6 +234,55 @@ static void check_really_identical(const struct ringsum_report *report)
 	free(text);
 }
 
+/* ---- what is made of a report -------------------------------------------------------------- */
+
+/* Elements of the page; a name that got through as markup would be another one, or be a script. */
+static void check_page(const struct ringsum_report *report)
+{
+	static const char *const elements[] = {
+		"!DOCTYPE", "html",    "head",	  "meta", "title", "style",  "body",
+		"article",  "section", "div",	  "span", "h1",	   "h3",     "h4",
+		"p",	    "b",       "i",	  "a",	  "bdi",   "code",   "table",
+		"thead",    "tbody",   "tr",	  "th",	  "td",	   "dl",     "dt",
+		"dd",	    "details", "summary", "svg",  "path",  "footer",
+	};
+	struct ringsum_error err = { 0 };
+	char *html = NULL;
+
+	FUZZ_CHECK(ringsum_reports_to_html(&report, 1, &html, &err) == RINGSUM_OK);
+	for (const char *at = strchr(html, '<'); at; at = strchr(at, '<')) {
+		size_t length, i;
+
+		at += at[1] == '/' ? 2 : 1;
+		length = strcspn(at, " >/");
+		for (i = 0; i < RSUM_COUNT_OF(elements); i++)
+			if (strlen(elements[i]) == length && !memcmp(elements[i], at, length))
+				break;
+		FUZZ_CHECK_TEXT(i < RSUM_COUNT_OF(elements), at);
+	}
+	FUZZ_CHECK(strcmp(html + strlen(html) - 8, "</html>\n") == 0);
+	ringsum_free(html);
+}
+
+static void check_ranges(const struct ringsum_report *report)
+{
+	const struct rsum_map *map = report->map;
+	struct ringsum_error err = { 0 };
+	char *text = NULL;
+
+	FUZZ_CHECK(ringsum_report_to_refetch(report, &text, &err) == RINGSUM_OK);
+	for (size_t i = 0; map && i < map->range_count; i++) {
+		const struct rsum_map_range *range = &map->ranges[i];
+
+		FUZZ_CHECK(range->begin < range->end && range->shard < map->shard_count);
+		FUZZ_CHECK(i == 0 || range[-1].shard < range->shard ||
+			   (range[-1].shard == range->shard && range[-1].end < range->begin));
+	}
+	FUZZ_CHECK(!map || map->range_count == 0 ||
+		   ringsum_report_verdict(report) == RINGSUM_VERDICT_REFUSED);
+	ringsum_free(text);
+}
+
 /* ---- verify ------------------------------------------------------------------------------ */
 
 static void check_result(int result, const struct ringsum_report *report,
@@ -256,6 +309,8 @@ static void check_result(int result, const struct ringsum_report *report,
 		   totals.tensors_promised);
 	FUZZ_CHECK(totals.bytes_proven <= totals.bytes_promised);
 	fuzz_check_report(report);
+	check_page(report);
+	check_ranges(report);
 	if (result == RINGSUM_OK)
 		check_really_identical(report);
 }
