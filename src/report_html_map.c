@@ -119,7 +119,7 @@ static void put_tip(struct rsum_text *text, const struct rsum_map_cell *cell)
 		rsum_html_put_text(text, cell->last_name);
 		rsum_html_put(text, " \xc2\xb7 ");
 		rsum_text_append_count(text, cell->tensor_count);
-		rsum_html_put(text, " promises");
+		rsum_html_put(text, " tensors");
 	} else {
 		rsum_html_put(text, " \xc2\xb7 ");
 		rsum_html_put_text(text, cell->type);

@@ -36,12 +36,12 @@ static void append_range(struct rsum_text *text, const struct rsum_map_range *ra
 				 range->begin, range->end - 1, range->begin, range->end - 1);
 }
 
-/* Whether [begin, end) of a shard is in one of the ranges. */
-static bool is_listed(const struct rsum_map *map, uint32_t shard, uint64_t begin, uint64_t end)
+/* The last range that begins at or before that byte of that shard, or one of a shard before. */
+static const struct rsum_map_range *last_before(const struct rsum_map *map, uint32_t shard,
+						uint64_t begin)
 {
 	size_t low = 0, high = map->range_count;
 
-	/* The last range that begins at or before it: no two of a shard touch. */
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 		const struct rsum_map_range *range = &map->ranges[middle];
@@ -51,7 +51,22 @@ static bool is_listed(const struct rsum_map *map, uint32_t shard, uint64_t begin
 		else
 			high = middle;
 	}
-	return low > 0 && map->ranges[low - 1].shard == shard && map->ranges[low - 1].end >= end;
+	return low > 0 ? &map->ranges[low - 1] : NULL;
+}
+
+/* Whether [begin, end) of a shard is in one of the ranges, of which no two touch. */
+static bool is_listed(const struct rsum_map *map, uint32_t shard, uint64_t begin, uint64_t end)
+{
+	const struct rsum_map_range *range = last_before(map, shard, begin);
+
+	return range && range->shard == shard && range->end >= end;
+}
+
+static bool has_range(const struct rsum_map *map, uint32_t shard)
+{
+	const struct rsum_map_range *range = last_before(map, shard, RSUM_MAP_TO_THE_END);
+
+	return range && range->shard == shard;
 }
 
 /*
@@ -70,6 +85,8 @@ static bool is_curable(const struct rsum_map *map, const struct rsum_name_index 
 		return false;
 	switch (finding->code) {
 	case RINGSUM_FINDING_DIGEST_MISMATCH:
+		if (!finding->tensor) /* of the file: what tensors in it prove is not listed */
+			return has_range(map, shard);
 		return finding->has_range && finding->end > finding->begin &&
 		       is_listed(map, shard, finding->begin, finding->end);
 	case RINGSUM_FINDING_HEADER_MISMATCH:

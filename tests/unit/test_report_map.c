@@ -42,6 +42,25 @@ static void add_tensor(uint32_t shard, uint64_t begin, uint64_t end, uint64_t *r
 		world.is_damaged[shard][i] = true;
 }
 
+/* A promise of the whole shard that does not hold: all is damaged but what tensors prove. */
+static void add_file(uint32_t shard)
+{
+	struct ringsum_tensor *file = &world.tensors[world.count];
+	size_t count = world.count;
+
+	*file = (struct ringsum_tensor){ .name = "s", .end = SHARD_BYTES };
+	world.items[world.count++] = (struct rsum_map_item){ .tensor = file,
+							     .shard = shard,
+							     .state = RSUM_MAP_REFUSED,
+							     .is_damaged = true,
+							     .is_file = true };
+	memset(world.is_damaged[shard], 1, SHARD_BYTES);
+	for (size_t i = 0; i < count; i++)
+		if (world.items[i].shard == shard && world.items[i].state == RSUM_MAP_PROVEN)
+			memset(world.is_damaged[shard] + world.items[i].tensor->begin, 0,
+			       world.items[i].tensor->end - world.items[i].tensor->begin);
+}
+
 static void make_world(uint64_t *random)
 {
 	memset(&world, 0, sizeof(world));
@@ -63,6 +82,8 @@ static void make_world(uint64_t *random)
 				add_tensor(shard, at, end, random);
 			at = end;
 		}
+		if (delivery_random(random) % 3 == 0)
+			add_file(shard);
 		if (delivery_random(random) % 3 == 0) {
 			world.sources[shard].refetch_begin = delivery_random(random) % SHARD_BYTES;
 			memset(world.is_damaged[shard] + world.sources[shard].refetch_begin, 1,
@@ -108,19 +129,25 @@ static const char *check_cells(const struct rsum_map *map)
 
 	for (size_t i = 0; i < map->shard_count; i++) {
 		const struct rsum_map_shard *shard = &map->shards[i];
+		bool is_covered = false;
 		uint64_t at = 0;
 
 		for (size_t j = 0; j < shard->cell_count; j++) {
 			const struct rsum_map_cell *cell = &map->cells[shard->first_cell + j];
 
+			tensors += cell->tensor_count;
+			if (cell->is_file) {
+				is_covered = true;
+				continue;
+			}
 			if (cell->begin != at || cell->end < cell->begin)
 				return "cells do not tile the shard";
 			at = cell->end;
-			tensors += cell->tensor_count;
 			if (cell->tensor_count > 0 && cell->counts[cell->state] == 0)
 				return "a state that nothing in the cell has";
-			if (cell->tensor_count == 0 && cell->state > RSUM_MAP_UNPROMISED)
-				return "a gap that is promised";
+			if (cell->tensor_count == 0 &&
+			    is_covered != (cell->state == RSUM_MAP_REFUSED))
+				return "a gap of another state than the file";
 		}
 		if (at != SHARD_BYTES)
 			return "cells end before the shard does";
