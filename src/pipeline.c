@@ -443,6 +443,21 @@ static struct rsum_io_request *next_request(struct pipeline *p, struct active_la
 	return request;
 }
 
+/*
+ * By ECANCELED the loop means what it did not reach because it was told to stop, and nobody gets
+ * a finding for that. What the system calls so is a failure like any other.
+ */
+static int own_error(const struct pipeline *p, int error)
+{
+	return error == -ECANCELED && !p->is_canceled ? -EIO : error;
+}
+
+static void set_broken(struct pipeline *p, int error)
+{
+	if (!p->broken)
+		p->broken = own_error(p, error);
+}
+
 static void submit(struct pipeline *p, struct rsum_io_request **requests, unsigned count)
 {
 	unsigned i;
@@ -452,8 +467,8 @@ static void submit(struct pipeline *p, struct rsum_io_request **requests, unsign
 		requests[i]->is_in_flight = true;
 	p->in_flight += count;
 	result = p->ops->submit(p->engine, requests, count);
-	if (result < 0 && !p->broken)
-		p->broken = result;
+	if (result < 0)
+		set_broken(p, result);
 }
 
 /* Whether the next read has to wait for its turn by the rate. */
@@ -585,7 +600,7 @@ static void complete(struct pipeline *p, struct rsum_io_request *request)
 		submit(p, &request, 1);
 		return;
 	}
-	buffer->error = verdict;
+	buffer->error = own_error(p, verdict);
 	p->ready[p->ready_count++] = buffer;
 }
 
@@ -595,8 +610,7 @@ static void reap(struct pipeline *p, unsigned timeout_ms)
 	int count = p->ops->reap(p->engine, done, RSUM_LIMIT_DEPTH, timeout_ms), i;
 
 	if (count < 0) {
-		if (!p->broken)
-			p->broken = count;
+		set_broken(p, count);
 		return;
 	}
 	for (i = 0; i < count; i++)

@@ -337,7 +337,7 @@ static int make_job(struct rsum_pass *pass, struct rsum_range_result *results,
 	return RINGSUM_OK;
 }
 
-/* What is empty has nothing to read, and a digest all the same. */
+/* What is empty has nothing to read, and a digest all the same, whatever becomes of the rest. */
 static int hash_empty(struct rsum_pass *pass)
 {
 	size_t i;
@@ -384,6 +384,8 @@ static int begin_first(struct rsum_pass *pass, struct ringsum_error *err)
 	pass->shards = calloc(pass->checkpoint->manifest.file_count + 1, sizeof(*pass->shards));
 	if (!pass->results || !pass->shards)
 		return rsum_error_set(err, RINGSUM_E_NOMEM, "out of memory for the results");
+	if (hash_empty(pass) != RINGSUM_OK)
+		return rsum_error_set(err, RINGSUM_E_NOMEM, "out of memory for a digest");
 	return make_job(pass, pass->results, err);
 }
 
@@ -392,10 +394,12 @@ static int begin_second(struct rsum_pass *pass, struct ringsum_error *err)
 {
 	size_t count = pass->reading->want_count, differences = 0, i;
 
-	if (hash_empty(pass) != RINGSUM_OK)
-		return rsum_error_set(err, RINGSUM_E_NOMEM, "out of memory for a digest");
-	for (i = 0; i < count; i++)
-		differences += digest_differs(pass, i);
+	/* A promise of no bytes cannot be misread. */
+	for (i = 0; i < count; i++) {
+		const struct subject subject = subject_of(pass, i);
+
+		differences += !is_empty(&subject) && digest_differs(pass, i);
+	}
 	pass->job.plan = NULL;
 	if (differences == 0)
 		return RINGSUM_OK;
@@ -576,6 +580,9 @@ static enum rsum_promise_status weigh_difference(struct rsum_pass *pass, size_t 
 	struct ringsum_report *report = pass->reading->report;
 	char expected[DIGEST_TEXT_BYTES], actual[DIGEST_TEXT_BYTES];
 
+	/* Of no bytes the first digest is as good as a second. */
+	if (is_empty(&subject))
+		second = &pass->results[want];
 	print_digest(&subject, subject.digest, expected);
 	print_digest(&subject, pass->results[want].digest, actual);
 	/* An interruption must not hide what was already seen. */

@@ -14,6 +14,9 @@
 #define ALIGNMENT ((size_t)4096)
 #define PIECE_BYTES ((size_t)1 << 20)
 
+/* A read may come short for any reason; so often in a row without getting on, the file ends there. */
+#define SHORT_READS_MAX 8
+
 /* One read of some bytes in the middle of a file. */
 struct window {
 	int fd;
@@ -21,7 +24,8 @@ struct window {
 	size_t piece_bytes;
 	uint64_t at; /* aligned: where the next piece begins */
 	uint64_t begin, end;
-	uint8_t *out; /* begin is there */
+	uint8_t *out;	      /* begin is there */
+	unsigned short_reads; /* in a row, none of which filled an aligned part */
 };
 
 static bool is_refusal(int os_errno)
@@ -46,9 +50,10 @@ static int read_piece(struct window *window)
 	if (to > from)
 		memcpy(window->out + (from - window->begin), window->piece + (from - window->at),
 		       (size_t)(to - from));
-	window->at += (uint64_t)got;
-	/* Only the end of a file is not aligned. */
-	if (window->at < window->end && (got == 0 || (size_t)got % ALIGNMENT != 0))
+	/* Goes on where it is aligned, since direct reads begin nowhere else. */
+	window->at += to == window->end ? (uint64_t)got : rsum_align_down((uint64_t)got, ALIGNMENT);
+	window->short_reads = (size_t)got < ALIGNMENT ? window->short_reads + 1 : 0;
+	if (window->at < window->end && (got == 0 || window->short_reads == SHORT_READS_MAX))
 		return -ENODATA;
 	return 0;
 }

@@ -126,6 +126,17 @@ static ssize_t fail_always(int fd, void *buffer, size_t count, off_t offset, uns
 	return fail_with(EIO);
 }
 
+/* A word that the library itself uses of what it did not reach: this was reached, and failed. */
+static ssize_t cancel_always(int fd, void *buffer, size_t count, off_t offset, unsigned nth)
+{
+	(void)fd;
+	(void)buffer;
+	(void)count;
+	(void)offset;
+	(void)nth;
+	return fail_with(ECANCELED);
+}
+
 static ssize_t end_early(int fd, void *buffer, size_t count, off_t offset, unsigned nth)
 {
 	(void)fd;
@@ -307,6 +318,8 @@ static const struct misreading misreadings[] = {
 	  true },
 	{ "one read fails", fail_one, RINGSUM_E_UNDECIDED, RINGSUM_FINDING_READ_ERROR, true },
 	{ "all reads fail", fail_always, RINGSUM_E_UNDECIDED, RINGSUM_FINDING_READ_ERROR, true },
+	{ "all reads are canceled by the system", cancel_always, RINGSUM_E_UNDECIDED,
+	  RINGSUM_FINDING_READ_ERROR, true },
 	{ "the file ends", end_early, RINGSUM_E_UNDECIDED, RINGSUM_FINDING_READ_ERROR, true },
 	{ "every read answers something else", spoil, RINGSUM_E_UNDECIDED,
 	  RINGSUM_FINDING_UNSTABLE_READ, true },
