@@ -192,8 +192,9 @@ static int read_span(struct rsum_hash_lane *lane)
 
 		if (got == 0)
 			return -ENODATA;
+		/* ECANCELED is what the loop says of what it did not reach. */
 		if (got < 0 && errno != EINTR && errno != EAGAIN)
-			return -errno;
+			return errno == ECANCELED ? -EIO : -errno;
 		if (got > 0)
 			done += (size_t)got;
 		if (done < lane->span_bytes && ++attempts == READ_ATTEMPTS_MAX)

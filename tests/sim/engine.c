@@ -75,6 +75,7 @@ static int start(const struct rsum_io_setup *setup, struct rsum_io_engine **engi
 	engine->random = chance;
 	memset(engine->slots, -1, sizeof(engine->slots));
 	pass->engines_running++;
+	pass->pool = setup->pool;
 	*engine_out = engine;
 	return 0;
 }
@@ -303,13 +304,106 @@ static void serve(struct flight *flight)
 
 	flight->is_served = true;
 	SIM_REQUIRE(request->buffer->state == RSUM_BUFFER_READING);
+	sim_lock();
 	change_files(read, &at);
 	result = refuse(request, &sim.shards[read->lane->shard], &at);
 	request->result = result < 0 ? result : deliver(request, read, &at);
+	sim_unlock();
 	if (happens(SIM_CANCEL, &at)) {
 		sim.wants_cancel = true;
 		sim_let_time_pass();
 	}
+}
+
+/* ---- reads that are left to the workers ---------------------------------------------------------- */
+
+/* The lane that a worker reads for: it reads into the memory of one of the lane's buffers. */
+static const struct rsum_lane *lane_of_memory(const struct sim_pass *pass, const uint8_t *data)
+{
+	size_t index = (size_t)(data - pass->pool->memory) / pass->setup.chunk_bytes;
+	const struct rsum_buffer *buffer = &pass->pool->buffers[index];
+
+	SIM_REQUIRE(data >= pass->pool->memory && index < pass->pool->buffer_count);
+	SIM_REQUIRE(buffer->state == RSUM_BUFFER_HASHING && buffer->left_fd >= 0);
+	return buffer->lane->plan;
+}
+
+static struct sim_left *note_left(struct sim_pass *pass)
+{
+	if (pass->left_count == pass->left_capacity) {
+		pass->left_capacity = pass->left_capacity ? pass->left_capacity * 2 : 128;
+		pass->left = realloc(pass->left, pass->left_capacity * sizeof(*pass->left));
+		SIM_REQUIRE(pass->left);
+	}
+	return &pass->left[pass->left_count++];
+}
+
+static unsigned count_attempts(const struct sim_pass *pass, const struct rsum_lane *lane,
+			       uint64_t offset)
+{
+	unsigned count = 0;
+	size_t i;
+
+	for (i = 0; i < pass->left_count; i++)
+		count += pass->left[i].read.lane == lane && pass->left[i].read.offset == offset;
+	return count;
+}
+
+/* A negative errno, or how many bytes to give. */
+static int answer_left(const struct occasion *at, const struct sim_shard *shard, uint64_t offset,
+		       size_t size_bytes)
+{
+	static const int errnos[] = { EIO, EIO, ENXIO, ECANCELED, EINVAL, ESTALE };
+	uint64_t there = offset < shard->current_bytes ? shard->current_bytes - offset : 0;
+	uint64_t what = chance(3011, at);
+
+	if (happens(SIM_ERROR, at))
+		return -errnos[what % RSUM_COUNT_OF(errnos)];
+	if (happens(SIM_EINTR, at))
+		return -EINTR;
+	if (happens(SIM_EAGAIN, at))
+		return -EAGAIN;
+	if (happens(SIM_EMPTY, at))
+		return 0;
+	size_bytes = RSUM_MIN(size_bytes, there);
+	if (size_bytes > 1 && happens(SIM_SHORT, at))
+		size_bytes = 1 + what % (size_bytes - 1);
+	return (int)size_bytes;
+}
+
+ssize_t sim_read_left(int shard_index, uint8_t *data, size_t size_bytes, uint64_t offset)
+{
+	struct sim_pass *pass = sim_pass();
+	const struct sim_shard *shard = &sim.shards[shard_index];
+	struct sim_read read = {
+		.lane = lane_of_memory(pass, data),
+		.offset = offset,
+		.is_answered = true,
+	};
+	struct occasion at;
+
+	SIM_REQUIRE(size_bytes >= 1 && offset + size_bytes <= shard->size_bytes);
+	SIM_REQUIRE((int)read.lane->shard == shard_index);
+	read.attempts = 1000 + count_attempts(pass, read.lane, offset);
+	at = occasion_of(&read);
+	change_files(&read, &at);
+	read.result = answer_left(&at, shard, offset, size_bytes);
+	memset(data, POISON, size_bytes);
+	if (read.result > 0) {
+		read.expected = (uint32_t)read.result;
+		read.is_exact = true;
+		memcpy(data, shard->image + offset, read.expected);
+		if (happens(SIM_FLIP_ONCE, &at))
+			data[chance(3012, &at) % read.expected] ^= 1;
+		keep_spoiled(&read, data);
+	}
+	sim.left++;
+	*note_left(pass) = (struct sim_left){
+		.read = read,
+		.is_passing = read.result == -EINTR || read.result == -EAGAIN ||
+			      (read.result > 0 && (size_t)read.result < size_bytes),
+	};
+	return read.result;
 }
 
 /* ---- submit and reap ---------------------------------------------------------------------------- */
@@ -477,6 +571,7 @@ static int reap(struct rsum_io_engine *engine, struct rsum_io_request **done, un
 
 const struct rsum_io_engine_ops sim_engine_ring = {
 	.name = "io_uring",
+	.is_bypassable = true,
 	.start = start_ring,
 	.set_file = set_file,
 	.submit = submit,

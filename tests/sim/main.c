@@ -374,12 +374,13 @@ static void print_tally(void)
 	       (unsigned long long)tally.seeds, (unsigned long long)tally.rounds,
 	       (unsigned long long)tally.identical, (unsigned long long)tally.refused,
 	       (unsigned long long)tally.undecided, (unsigned long long)tally.canceled);
-	printf("# %llu faults, %llu to %llu a seed; %llu reads in %llu passes, %llu overtook "
-	       "others, %llu waits for nothing\n",
+	printf("# %llu faults, %llu to %llu a seed; %llu reads and %llu by workers in %llu passes, "
+	       "%llu "
+	       "overtook others, %llu waits for nothing\n",
 	       (unsigned long long)sim_injected_total(), (unsigned long long)tally.fewest_faults,
 	       (unsigned long long)tally.most_faults, (unsigned long long)sim.reads,
-	       (unsigned long long)sim.passes_run, (unsigned long long)sim.overtaken,
-	       (unsigned long long)sim.delayed);
+	       (unsigned long long)sim.left, (unsigned long long)sim.passes_run,
+	       (unsigned long long)sim.overtaken, (unsigned long long)sim.delayed);
 	for (i = 0; i < SIM_FAULT_COUNT; i++)
 		printf("# %10llu %s\n", (unsigned long long)sim.injected[i], sim_fault_names[i]);
 }
@@ -448,7 +449,7 @@ int main(int argc, char **argv)
 	run_seed(first);
 	tally = (struct tally){ .fewest_faults = UINT64_MAX };
 	memset(sim.injected, 0, sizeof(sim.injected));
-	sim.reads = sim.passes_run = sim.overtaken = sim.delayed = 0;
+	sim.reads = sim.left = sim.passes_run = sim.overtaken = sim.delayed = 0;
 	before = look();
 	run(count, first, seconds);
 	after = look();

@@ -83,36 +83,79 @@ struct piece {
 	bool has_error;
 	int errors[64];
 	unsigned error_count;
+	bool has_gap;	  /* something of it nobody tried to read */
 	uint64_t reached; /* up to here reads were made */
 };
 
+static void add_error(struct piece *piece, int error)
+{
+	piece->has_error = true;
+	if (piece->error_count < RSUM_COUNT_OF(piece->errors))
+		piece->errors[piece->error_count++] = error;
+}
+
+static bool is_of(const struct sim_read *read, const struct rsum_lane *lane,
+		  const struct rsum_range *range)
+{
+	return read->lane == lane && read->offset < range->end &&
+	       read->offset + RSUM_MAX(read->expected, 1) > range->begin;
+}
+
+/* What the engine and the workers read of it, in the order of the file. */
 static struct piece look_at_range(const struct sim_pass *pass, const struct rsum_lane *lane,
 				  const struct rsum_range *range)
 {
 	struct piece piece = { .is_whole = true, .reached = range->begin };
-	size_t i;
+	size_t next = 0, next_left = 0, i;
+	unsigned passing = 0;
 
-	for (i = 0; i < pass->read_count; i++) {
-		const struct sim_read *read = &pass->reads[i];
+	while (next < pass->read_count || next_left < pass->left_count) {
+		const struct sim_read *read = NULL, *left = NULL;
 
-		if (read->lane != lane || read->offset >= range->end ||
-		    read->offset + read->expected <= range->begin)
-			continue;
-		/* Of a lane every byte is read once, in order. */
-		SIM_REQUIRE(read->offset <= piece.reached);
+		while (next < pass->read_count && !is_of(&pass->reads[next], lane, range))
+			next++;
+		while (next_left < pass->left_count &&
+		       !(is_of(&pass->left[next_left].read, lane, range) &&
+			 pass->left[next_left].read.is_exact))
+			next_left++;
+		if (next < pass->read_count)
+			read = &pass->reads[next];
+		if (next_left < pass->left_count)
+			left = &pass->left[next_left].read;
+		if (!read && !left)
+			break;
+		if (!read || (left && left->offset < read->offset)) {
+			read = left;
+			next_left++;
+		} else {
+			next++;
+		}
+		/* Of a lane every byte is read once, but for what a reader gave up. */
 		SIM_REQUIRE(read->offset + read->expected > piece.reached);
+		if (read->offset > piece.reached) {
+			piece.has_gap = true;
+			piece.is_whole = false;
+		}
 		piece.reached = read->offset + read->expected;
 		piece.is_spoiled |= read->spoiled != NULL;
 		if (read->is_exact && read->is_answered)
 			continue;
-		piece.has_error = true;
 		piece.is_whole = false;
-		if (piece.error_count < RSUM_COUNT_OF(piece.errors))
-			piece.errors[piece.error_count++] =
-				read->is_answered ? error_of(read) : pass->broken;
+		add_error(&piece, read->is_answered ? error_of(read) : pass->broken);
 	}
 	if (piece.reached < range->end)
 		piece.is_whole = false;
+	for (i = 0; i < pass->left_count; i++) {
+		const struct sim_left *attempt = &pass->left[i];
+
+		if (!is_of(&attempt->read, lane, range))
+			continue;
+		passing += attempt->is_passing;
+		if (attempt->read.result <= 0 && (!attempt->is_passing || passing >= ATTEMPTS))
+			add_error(&piece, attempt->read.result ? attempt->read.result : -ENODATA);
+		else if (attempt->is_passing && passing >= ATTEMPTS)
+			add_error(&piece, -ENODATA);
+	}
 	return piece;
 }
 
@@ -125,8 +168,10 @@ static void digest_of_reads(const struct sim_pass *pass, const struct rsum_lane 
 
 	SIM_REQUIRE(bytes);
 	memcpy(bytes, sim.shards[range->shard].promised + range->begin, size_bytes);
-	for (i = 0; i < pass->read_count; i++) {
-		const struct sim_read *read = &pass->reads[i];
+	for (i = 0; i < pass->read_count + pass->left_count; i++) {
+		const struct sim_read *read = i < pass->read_count
+						      ? &pass->reads[i]
+						      : &pass->left[i - pass->read_count].read;
 		uint64_t begin = RSUM_MAX(read->offset, range->begin);
 		uint64_t end = RSUM_MIN(read->offset + read->expected, range->end);
 
@@ -163,7 +208,7 @@ static bool is_explained(const struct sim_pass *pass, const struct rsum_range *r
 		if (error == -EIO && (pass->broken || piece->errors[i] == -ECANCELED))
 			return true;
 	}
-	if (piece->reached >= range->end)
+	if (piece->reached >= range->end && !piece->has_gap)
 		return false;
 	if (is_open_error(pass, range->shard, error) || (pass->broken && error == pass->broken))
 		return true;

@@ -114,6 +114,12 @@ struct sim_read {
 	uint8_t *spoiled; /* the bytes that came where they are not those promised, or NULL */
 };
 
+/* What a worker that was left to read a piece itself was answered; `expected` bytes, or an error. */
+struct sim_left {
+	struct sim_read read;
+	bool is_passing; /* it may be tried again, or went on with the rest */
+};
+
 /* One run of the pipeline. */
 struct sim_pass {
 	unsigned number; /* in the round, from 1 */
@@ -125,6 +131,9 @@ struct sim_pass {
 	struct rsum_range_result *kept; /* a copy of them, for later */
 	struct sim_read *reads;
 	size_t read_count, read_capacity;
+	struct sim_left *left; /* under the lock */
+	size_t left_count, left_capacity;
+	const struct rsum_buffer_pool *pool;
 	size_t latest[SIM_BUFFERS_MAX]; /* the read that a buffer was last used for */
 	int open_errors[SIM_SHARDS_MAX][SIM_OPEN_ERRORS_MAX];
 	unsigned open_error_count[SIM_SHARDS_MAX];
@@ -160,10 +169,14 @@ struct sim_world {
 	unsigned pass_count;
 	/* Totals. */
 	uint64_t injected[SIM_FAULT_COUNT];
-	uint64_t reads, delayed, overtaken, passes_run;
+	uint64_t reads, left, delayed, overtaken, passes_run;
 };
 
 extern struct sim_world sim;
+
+/* Around what workers read, and what that changes. */
+void sim_lock(void);
+void sim_unlock(void);
 
 /* ---- world.c ---- */
 
@@ -192,6 +205,11 @@ RSUM_PRINTF(1, 2) void sim_fail(const char *format, ...) __attribute__((noreturn
 		if (!(condition))                                              \
 			sim_fail("%s:%d: %s", __FILE__, __LINE__, #condition); \
 	} while (0)
+
+/* ---- engine.c ---- */
+
+/* A worker's own read of a piece of a shard, under the lock. As pread. */
+ssize_t sim_read_left(int shard, uint8_t *data, size_t size_bytes, uint64_t offset);
 
 /* ---- system.c ---- */
 

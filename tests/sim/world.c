@@ -2,12 +2,25 @@
 /* Files, weather, and what came of it. */
 #include "sim.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 struct sim_world sim;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void sim_lock(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void sim_unlock(void)
+{
+	pthread_mutex_unlock(&lock);
+}
 
 const char *const sim_fault_names[SIM_FAULT_COUNT] = {
 	[SIM_SHORT] = "short read",
@@ -75,7 +88,7 @@ uint64_t sim_chance(unsigned what, uint64_t a, uint64_t b, uint64_t c)
 
 void sim_count(enum sim_fault fault)
 {
-	sim.injected[fault]++;
+	__atomic_fetch_add(&sim.injected[fault], 1, __ATOMIC_RELAXED);
 }
 
 bool sim_happens(enum sim_fault fault, uint64_t a, uint64_t b, uint64_t c)
@@ -267,6 +280,9 @@ static void clear_pass(struct sim_pass *pass)
 
 	for (i = 0; i < pass->read_count; i++)
 		free(pass->reads[i].spoiled);
+	for (i = 0; i < pass->left_count; i++)
+		free(pass->left[i].read.spoiled);
+	free(pass->left);
 	free(pass->reads);
 	free(pass->kept);
 	*pass = (struct sim_pass){ 0 };
