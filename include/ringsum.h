@@ -61,6 +61,15 @@ struct ringsum_error {
 /* The version as "MAJOR.MINOR.PATCH". Ownership: static. Threads: any. Blocking: none. */
 const char *ringsum_version(void);
 
+/*
+ * Gives lines of text, each a name and what there is to say of it: the versions of ringsum, liburing,
+ * libcrypto and json-c, as built and as running; the engine that this machine would read through,
+ * with the reason where that is not io_uring; the digest implementation that it would hash with.
+ * Ownership: free *text_out with ringsum_free. Returns: RINGSUM_E_NOMEM. Threads: any. Blocking: one
+ * read from memory, through a ring that is set up for it.
+ */
+RINGSUM_MUST_CHECK int ringsum_system_to_text(char **text_out, struct ringsum_error *err);
+
 /* Short text for an enum ringsum_result. Ownership: static. Never NULL. */
 const char *ringsum_result_text(int result);
 
@@ -134,15 +143,18 @@ struct ringsum_progress {
 	uint64_t bytes_total;	 /* bytes of all promised ranges that will be hashed */
 	uint64_t bytes_done;	 /* bytes hashed so far */
 	uint64_t tensors_total;	 /* promised tensors; of a load, those asked for */
-	uint64_t findings_count; /* deciding findings so far; those of digests come at the end */
+	uint64_t findings_count; /* so far: deciding ones, and tensors whose digest differs */
 	uint64_t paths_total;	 /* of ringsum_verify_many; else 0 */
 	uint64_t paths_done;	 /* of those, told of so far */
+	const char *stage;	 /* "reading", "reading again"; of a benchmark, the pass; static */
 };
 
 /*
  * Called from the thread that called verify or load, at most 20 times a second and once at the
- * end. Return 0 to go on, anything else to cancel: no read is started after that, those in
- * flight are drained, and the call returns RINGSUM_E_CANCELED.
+ * end. Return 0 to go on, anything else to cancel: no read is started after that and the call
+ * returns RINGSUM_E_CANCELED. Reads in flight are waited for, but those that hang not for ever:
+ * after 300 ms they are left to the system, with the buffers that they go to, which are kept until
+ * the process ends. Where reads land in memory of the caller (a load) all are waited for.
  */
 typedef int (*ringsum_progress_fn)(void *arg, const struct ringsum_progress *progress);
 

@@ -35,12 +35,14 @@ struct bench {
 	size_t load_count;
 	void *block; /* their memory */
 	size_t block_bytes;
+	const char *stage; /* for progress */
 	uint64_t pass_end_ns;
 	bool is_canceled;
 };
 
 /* One way to go over the sample. */
 struct setting {
+	const char *stage;
 	unsigned depth;
 	unsigned threads;
 	uint64_t memory_bytes;
@@ -218,8 +220,10 @@ static void give_up_pages(const struct ringsum_checkpoint *checkpoint)
 static int on_progress(void *arg, const struct ringsum_progress *progress)
 {
 	struct bench *bench = arg;
+	struct ringsum_progress ours = *progress;
 
-	if (bench->given.progress && bench->given.progress(bench->given.progress_arg, progress))
+	ours.stage = bench->stage;
+	if (bench->given.progress && bench->given.progress(bench->given.progress_arg, &ours))
 		bench->is_canceled = true;
 	return bench->is_canceled || now_ns() >= bench->pass_end_ns;
 }
@@ -228,6 +232,7 @@ static void apply(struct bench *bench, const struct setting *setting)
 {
 	struct ringsum_options *options = &bench->checkpoint->options.given;
 
+	bench->stage = setting->stage;
 	options->depth = setting->depth;
 	options->threads = setting->threads;
 	options->memory_bytes = setting->memory_bytes;
@@ -244,6 +249,7 @@ static int run_reading(struct bench *bench, const struct setting *setting,
 		.wants = bench->wants,
 		.want_count = bench->want_count,
 		.is_hashing_off = setting->is_hashing_off,
+		.is_patient = true,
 	};
 
 	*report_out = reading.report;
@@ -328,6 +334,7 @@ static int run_main_rounds(struct bench *bench, struct ringsum_error *err)
 {
 	struct ringsum_bench_result *result = bench->result;
 	const struct setting usual = {
+		.stage = "verifying",
 		.depth = bench->given.depth,
 		.threads = bench->given.threads,
 		.memory_bytes = bench->given.memory_bytes,
@@ -339,6 +346,7 @@ static int run_main_rounds(struct bench *bench, struct ringsum_error *err)
 	size_t count = 2;
 
 	series[0].setting.is_hashing_off = true;
+	series[0].setting.stage = "reading alone";
 	if (usual.depth <= RSUM_LIMIT_DEPTH / 2 &&
 	    usual.memory_bytes <= RSUM_LIMIT_MEMORY_BYTES / 2) {
 		result->deeper_depth = usual.depth * 2;
@@ -350,6 +358,7 @@ static int run_main_rounds(struct bench *bench, struct ringsum_error *err)
 			RSUM_MIN(result->deeper_memory_bytes, RSUM_LIMIT_MEMORY_BYTES);
 		series[count] = (struct series){ .setting = usual, .target = &result->deeper };
 		series[count].setting.is_hashing_off = true;
+		series[count].setting.stage = "reading alone, more in flight";
 		series[count].setting.depth = result->deeper_depth;
 		series[count].setting.memory_bytes = result->deeper_memory_bytes;
 		count++;
@@ -357,6 +366,7 @@ static int run_main_rounds(struct bench *bench, struct ringsum_error *err)
 	if (bench->load_count > 0) {
 		series[count] = (struct series){ .setting = usual, .target = &result->load };
 		series[count].setting.is_load = true;
+		series[count].setting.stage = "loading";
 		count++;
 	}
 	return run_rounds(bench, series, count, err);
@@ -367,7 +377,8 @@ static int run_wider_rounds(struct bench *bench, struct ringsum_error *err)
 {
 	struct ringsum_bench_result *result = bench->result;
 	struct series series = {
-		.setting = { .depth = bench->given.depth,
+		.setting = { .stage = "verifying, more threads",
+			     .depth = bench->given.depth,
 			     .threads = RSUM_MIN(result->threads * 2, result->processors),
 			     .memory_bytes = bench->given.memory_bytes },
 		.target = &result->wider,

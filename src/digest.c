@@ -14,6 +14,7 @@
 
 #include <assert.h>
 #include <endian.h>
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/sha.h>
 #include <pthread.h>
@@ -547,4 +548,10 @@ bool rsum_hex_decode_digest(const char *hex, uint8_t digest_out[RSUM_SHA256_BYTE
 void rsum_hex_encode_digest(const uint8_t digest[RSUM_SHA256_BYTES], char hex_out[65])
 {
 	rsum_hex_encode(digest, RSUM_SHA256_BYTES, hex_out);
+}
+
+void rsum_digest_versions(const char **built_out, const char **running_out)
+{
+	*built_out = OPENSSL_VERSION_STR;
+	*running_out = OpenSSL_version(OPENSSL_VERSION_STRING);
 }

@@ -129,6 +129,9 @@ RSUM_MUST_CHECK int rsum_sha256_final(struct rsum_sha256 *stream,
 RSUM_MUST_CHECK int rsum_sha256_of(const void *data, size_t size_bytes,
 				   uint8_t digest_out[RSUM_SHA256_BYTES]);
 
+/* Of libcrypto: as built, as running. */
+void rsum_digest_versions(const char **built_out, const char **running_out);
+
 /* ---- other algorithms: one stream at a time, through libcrypto ----------------------------- */
 
 /* What a promise's digest was made with. The names in reports are those of the table. */

@@ -47,7 +47,7 @@ struct rsum_hash_crew {
 	bool is_pressed;
 	bool is_stopping;
 	struct rsum_buffer *hashed_list;
-	uint64_t hashed_bytes;
+	struct rsum_hash_tally tally;
 };
 
 struct worker {
@@ -55,7 +55,7 @@ struct worker {
 	struct rsum_hash_lane *lanes[RSUM_SHA256_WIDTH_MAX];
 	struct rsum_sha256_span spans[RSUM_SHA256_WIDTH_MAX]; /* of the lane of the same index */
 	unsigned lane_count;
-	uint64_t hashed_bytes; /* since the last hand-off */
+	struct rsum_hash_tally tally; /* since the last hand-off */
 };
 
 /* ---- one lane's bytes: no lock, the holder only ---------------------------------------- */
@@ -234,14 +234,19 @@ static void finish_span(struct worker *worker, struct rsum_hash_lane *lane)
 		rsum_damage_see(&lane->views[range->id], lane->position - range->begin, data,
 				lane->span_bytes);
 	lane->position += lane->span_bytes;
-	worker->hashed_bytes += lane->span_bytes;
+	worker->tally.hashed_bytes += lane->span_bytes;
 	lane->has_span = false;
 	if (!lane->span.ends_message)
 		return;
-	if (end_stream(crew, lane, result->digest) == 0)
+	if (end_stream(crew, lane, result->digest) == 0) {
 		result->is_hashed = true;
-	else
+		worker->tally.differing_count +=
+			range->promised_digest &&
+			memcmp(result->digest, range->promised_digest,
+			       rsum_algorithm_bytes(range->algorithm)) != 0;
+	} else {
 		fail_range(lane, result, -EIO, range->begin);
+	}
 	finish_range(lane);
 }
 
@@ -346,8 +351,9 @@ static void renew_lanes(struct worker *worker)
 	struct rsum_hash_crew *crew = worker->crew;
 	unsigned i = 0;
 
-	crew->hashed_bytes += worker->hashed_bytes;
-	worker->hashed_bytes = 0;
+	crew->tally.hashed_bytes += worker->tally.hashed_bytes;
+	crew->tally.differing_count += worker->tally.differing_count;
+	worker->tally = (struct rsum_hash_tally){ 0 };
 	while (i < worker->lane_count) {
 		struct rsum_hash_lane *lane = worker->lanes[i];
 
@@ -554,7 +560,7 @@ void rsum_hash_crew_ready(struct rsum_hash_crew *crew, struct rsum_buffer **buff
 }
 
 struct rsum_buffer *rsum_hash_crew_collect(struct rsum_hash_crew *crew, unsigned timeout_ms,
-					   uint64_t *hashed_bytes_out)
+					   struct rsum_hash_tally *tally_out)
 {
 	struct rsum_buffer *list;
 	struct timespec deadline;
@@ -571,7 +577,7 @@ struct rsum_buffer *rsum_hash_crew_collect(struct rsum_hash_crew *crew, unsigned
 	}
 	list = crew->hashed_list;
 	crew->hashed_list = NULL;
-	*hashed_bytes_out = crew->hashed_bytes;
+	*tally_out = crew->tally;
 	pthread_mutex_unlock(&crew->lock);
 	return list;
 }

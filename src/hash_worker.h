@@ -104,12 +104,18 @@ void rsum_hash_crew_append(struct rsum_hash_crew *crew, struct rsum_buffer *buff
 void rsum_hash_crew_ready(struct rsum_hash_crew *crew, struct rsum_buffer **buffers, unsigned count,
 			  bool is_pressed);
 
+/* Sums so far. */
+struct rsum_hash_tally {
+	uint64_t hashed_bytes;
+	uint64_t differing_count; /* ranges whose digest is not the promised one */
+};
+
 /*
  * Takes back hashed buffers (a list by ->next, in state HASHING) and waits for the first at most
- * timeout_ms (0: not at all). *hashed_bytes_out is the sum of all bytes hashed so far.
+ * timeout_ms (0: not at all).
  */
 struct rsum_buffer *rsum_hash_crew_collect(struct rsum_hash_crew *crew, unsigned timeout_ms,
-					   uint64_t *hashed_bytes_out);
+					   struct rsum_hash_tally *tally_out);
 
 /* Closes a lane that is DONE, or that no buffer is appended to. False where it is neither. */
 bool rsum_hash_lane_try_close(struct rsum_hash_crew *crew, struct rsum_hash_lane *lane,

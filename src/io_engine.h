@@ -34,6 +34,8 @@ struct rsum_io_engine_ops {
 	const char *name; /* as in reports */
 	/* What a read brings is what pread on the descriptor brings: others may do it instead. */
 	bool is_bypassable;
+	/* Of the library under it: as built, as running (NULL: not known). NULL: there is none. */
+	void (*versions)(const char **built_out, const char **running_out);
 	/*
 	 * Sets up and completes one real read before it says that it works. Returns 0 or a
 	 * negative errno, with a line in `why` (for the report) about what was refused.
@@ -55,6 +57,11 @@ struct rsum_io_engine_ops {
 	 */
 	int (*reap)(struct rsum_io_engine *engine, struct rsum_io_request **done, unsigned count,
 		    unsigned timeout_ms);
+	/*
+	 * In place of stop, where requests in flight do not come back: begins no more of them, and
+	 * frees nothing. They, their buffers and the engine may be touched for ever.
+	 */
+	void (*abandon)(struct rsum_io_engine *engine);
 	/*
 	 * Frees everything. Requests are in flight only where the engine is broken; then it waits
 	 * until none of them can write to memory any more. They are not reaped.

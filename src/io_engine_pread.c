@@ -187,6 +187,20 @@ static int pread_reap(struct rsum_io_engine *engine, struct rsum_io_request **do
 	return reaped;
 }
 
+/* Readers that hang are left to themselves; they end when their read does. */
+static void pread_abandon(struct rsum_io_engine *engine)
+{
+	unsigned i;
+
+	pthread_mutex_lock(&engine->lock);
+	engine->waiting = (struct request_queue){ 0 };
+	engine->is_stopping = true;
+	pthread_cond_broadcast(&engine->submitted);
+	pthread_mutex_unlock(&engine->lock);
+	for (i = 0; i < engine->reader_count; i++)
+		pthread_detach(engine->readers[i]);
+}
+
 const struct rsum_io_engine_ops rsum_io_engine_pread = {
 	.name = "pread",
 	.is_bypassable = true,
@@ -194,5 +208,6 @@ const struct rsum_io_engine_ops rsum_io_engine_pread = {
 	.set_file = pread_set_file,
 	.submit = pread_submit,
 	.reap = pread_reap,
+	.abandon = pread_abandon,
 	.stop = pread_stop,
 };

@@ -348,6 +348,25 @@ static void uring_stop(struct rsum_io_engine *engine)
 	free(engine);
 }
 
+static void uring_versions(const char **built_out, const char **running_out)
+{
+	*built_out = RSUM_LIBURING_VERSION;
+	*running_out = NULL;
+#ifdef IO_URING_VERSION_MAJOR /* since liburing 2.4 */
+	static char running[32];
+
+	snprintf(running, sizeof(running), "%d.%d", io_uring_major_version(),
+		 io_uring_minor_version());
+	*running_out = running;
+#endif
+}
+
+/* The kernel has what was submitted; nothing else is on its way. */
+static void uring_abandon(struct rsum_io_engine *engine)
+{
+	(void)engine;
+}
+
 static int uring_start(const struct rsum_io_setup *setup, struct rsum_io_engine **engine_out,
 		       char *why, size_t why_bytes)
 {
@@ -391,5 +410,7 @@ const struct rsum_io_engine_ops rsum_io_engine_uring = {
 	.set_file = uring_set_file,
 	.submit = uring_submit,
 	.reap = uring_reap,
+	.versions = uring_versions,
+	.abandon = uring_abandon,
 	.stop = uring_stop,
 };

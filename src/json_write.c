@@ -264,3 +264,9 @@ void rsum_json_append_string(struct rsum_text *text, const char *string)
 	else
 		text->has_failed = true;
 }
+
+void rsum_json_write_versions(const char **built_out, const char **running_out)
+{
+	*built_out = JSON_C_VERSION;
+	*running_out = json_c_version();
+}

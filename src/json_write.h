@@ -36,4 +36,7 @@ void rsum_json_append_without_end(struct rsum_text *text, struct rsum_json_objec
 /* Appends one string, quoted. */
 void rsum_json_append_string(struct rsum_text *text, const char *string);
 
+/* Of json-c: as built, as running. */
+void rsum_json_write_versions(const char **built_out, const char **running_out);
+
 #endif

@@ -64,11 +64,13 @@ struct many {
 	int pipeline_result;
 	struct ringsum_error pipeline_err;
 	uint64_t bytes_total, bytes_done, bytes_done_before; /* before: by earlier pipelines */
+	uint64_t differing_count, differing_count_before; /* tensors whose digest differs, so far */
 	uint64_t tensors_total, idle_ns;
 	struct item **finished; /* by path */
 	/* The caller's thread alone. */
 	struct ringsum_many_totals totals;
 	uint64_t findings_count;
+	uint64_t told_differing_count; /* of differing_count: they have their findings */
 	uint64_t next_progress_ns;
 };
 
@@ -231,13 +233,14 @@ static void job_is_done(void *arg, struct rsum_pipeline_job *job,
 	pthread_mutex_unlock(&many->lock);
 }
 
-static int note_progress(void *arg, uint64_t bytes_done)
+static int note_progress(void *arg, const struct rsum_hash_tally *tally)
 {
 	struct many *many = arg;
 	bool is_canceled;
 
 	pthread_mutex_lock(&many->lock);
-	many->bytes_done = many->bytes_done_before + bytes_done;
+	many->bytes_done = many->bytes_done_before + tally->hashed_bytes;
+	many->differing_count = many->differing_count_before + tally->differing_count;
 	is_canceled = many->is_canceled;
 	pthread_mutex_unlock(&many->lock);
 	return is_canceled;
@@ -276,6 +279,7 @@ static void *read_all(void *many_ptr)
 		result = rsum_pipeline_run(&setup, &source, &outcome, &err);
 		pthread_mutex_lock(&many->lock);
 		many->bytes_done_before = many->bytes_done;
+		many->differing_count_before = many->differing_count;
 		many->idle_ns += outcome.idle_ns;
 		pthread_mutex_unlock(&many->lock);
 	} while (result == RINGSUM_OK && !everything_is_read(many));
@@ -306,15 +310,31 @@ static void report_progress(struct many *many, bool is_last)
 	if (!many->options.given.progress || (!is_last && now < many->next_progress_ns))
 		return;
 	many->next_progress_ns = now + TICK_MS * UINT64_C(1000000);
+	progress.findings_count = many->findings_count;
 	pthread_mutex_lock(&many->lock);
+	if (many->differing_count > many->told_differing_count)
+		progress.findings_count += many->differing_count - many->told_differing_count;
 	progress.bytes_total = many->bytes_total;
 	progress.bytes_done = RSUM_MIN(many->bytes_done, many->bytes_total);
 	progress.tensors_total = many->tensors_total;
 	progress.paths_done = many->told_count;
 	pthread_mutex_unlock(&many->lock);
-	progress.findings_count = many->findings_count;
 	if (many->options.given.progress(many->options.given.progress_arg, &progress) != 0)
 		cancel(many);
+}
+
+/* Findings that come of a digest; as far as they are listed, which is all that matters here. */
+static uint64_t count_differing(const struct ringsum_report *report)
+{
+	const struct ringsum_finding *finding;
+	uint64_t count = 0;
+	size_t i;
+
+	for (i = 0; (finding = ringsum_report_finding_at(report, i)) != NULL; i++)
+		count += (finding->tensor || finding->has_range) &&
+			 (finding->code == RINGSUM_FINDING_DIGEST_MISMATCH ||
+			  finding->code == RINGSUM_FINDING_UNSTABLE_READ);
+	return count;
 }
 
 static void count(struct many *many, const struct item *item)
@@ -336,6 +356,7 @@ static void count(struct many *many, const struct item *item)
 	totals->bytes_proven += one.bytes_proven;
 	totals->bytes_read += one.bytes_read;
 	many->findings_count += one.findings_total;
+	many->told_differing_count += count_differing(item->report);
 	/* Hostile sizes may exceed 64 bits in sum. */
 	if (!rsum_add_u64(totals->bytes_promised, one.bytes_promised, &totals->bytes_promised))
 		totals->bytes_promised = UINT64_MAX;

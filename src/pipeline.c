@@ -2,6 +2,7 @@
 /* The event loop. */
 #include "pipeline.h"
 
+#include "abandoned.h"
 #include "error.h"
 #include "io_engine.h"
 #include "rate.h"
@@ -88,7 +89,9 @@ struct pipeline {
 	bool is_throttled; /* a read could start now but for the rate */
 	int broken;	   /* a negative errno of the engine */
 	bool is_canceled;
-	uint64_t bytes_done;
+	uint64_t canceled_ns;
+	bool is_abandoned; /* the engine with requests and pool is nobody's any more */
+	struct rsum_hash_tally tally;
 	uint64_t next_progress_ns;
 };
 
@@ -235,7 +238,7 @@ static bool lane_is_long(const struct pipeline *p, const struct rsum_lane *plan)
 {
 	unsigned width = rsum_digest_impl_width(p->setup->impl);
 	uint64_t streams = (uint64_t)p->setup->threads * width;
-	uint64_t left = p->bytes_begun - RSUM_MIN(p->bytes_done, p->bytes_begun);
+	uint64_t left = p->bytes_begun - RSUM_MIN(p->tally.hashed_bytes, p->bytes_begun);
 
 	return width > rsum_digest_impl_narrow_width(p->setup->impl) &&
 	       plan->end - plan->begin > left / streams;
@@ -638,7 +641,7 @@ static void hand_over(struct pipeline *p)
 
 static void collect(struct pipeline *p, unsigned timeout_ms)
 {
-	struct rsum_buffer *list = rsum_hash_crew_collect(p->crew, timeout_ms, &p->bytes_done);
+	struct rsum_buffer *list = rsum_hash_crew_collect(p->crew, timeout_ms, &p->tally);
 
 	while (list) {
 		struct rsum_buffer *buffer = list;
@@ -661,25 +664,22 @@ static void report_progress(struct pipeline *p, bool is_last)
 	if (!is_last && now < p->next_progress_ns)
 		return;
 	p->next_progress_ns = now + PROGRESS_INTERVAL_NS;
-	if (p->setup->progress(p->setup->progress_arg, p->bytes_done) != 0)
+	if (p->setup->progress(p->setup->progress_arg, &p->tally) != 0 && !p->is_canceled) {
 		p->is_canceled = true;
+		p->canceled_ns = now;
+	}
 }
 
-/*
- * The engine lost count of its reads. It is stopped, which waits for their end, and what they
- * brought counts as unread.
- */
-static void give_up_on_engine(struct pipeline *p)
+/* What reads in flight would have brought counts as unread. */
+static void fail_in_flight(struct pipeline *p, int error)
 {
 	uint32_t i;
 
-	p->ops->stop(p->engine);
-	p->engine = NULL;
 	for (i = 0; i < p->pool.buffer_count; i++) {
 		if (!p->requests[i].is_in_flight)
 			continue;
 		p->requests[i].is_in_flight = false;
-		p->pool.buffers[i].error = p->broken;
+		p->pool.buffers[i].error = error;
 		p->ready[p->ready_count++] = &p->pool.buffers[i];
 	}
 	p->in_flight = 0;
@@ -721,6 +721,42 @@ static void sleep_until_turn(struct pipeline *p)
 	p->outcome->throttled_ns += now_ns() - begin;
 }
 
+/* The engine lost count of its reads. It is stopped, which waits for their end. */
+static void give_up_on_engine(struct pipeline *p)
+{
+	/* The reads that were ready go to the crew first. */
+	hand_over(p);
+	p->ops->stop(p->engine);
+	p->engine = NULL;
+	fail_in_flight(p, p->broken);
+}
+
+/* Whether nothing that is in flight lands in memory that is the caller's. */
+static bool can_abandon(const struct pipeline *p)
+{
+	uint32_t i;
+
+	for (i = 0; i < p->pool.buffer_count; i++)
+		if (p->requests[i].is_in_flight &&
+		    p->pool.buffers[i].data != p->pool.buffers[i].memory)
+			return false;
+	return true;
+}
+
+/* A canceled run does not wait for ever for reads that hang. */
+static void abandon_hanging_reads(struct pipeline *p)
+{
+	if (!p->is_canceled || !p->engine || p->setup->drain_ms == 0 ||
+	    now_ns() - p->canceled_ns < (uint64_t)p->setup->drain_ms * 1000000 || !can_abandon(p))
+		return;
+	hand_over(p);
+	p->ops->abandon(p->engine);
+	rsum_abandoned_keep(p->engine, p->requests, &p->pool);
+	p->is_abandoned = true;
+	p->engine = NULL;
+	fail_in_flight(p, -ECANCELED);
+}
+
 /*
  * Ends: each turn either waits for a read that is in flight, or for a buffer that the crew has
  * and, being pressed, will hash; a lane's oldest buffer is always one of the two, since reads of
@@ -747,11 +783,10 @@ static void run_loop(struct pipeline *p)
 				p->outcome->throttled_ns += now_ns() - begin;
 			else if (is_starved)
 				p->outcome->starved_ns += now_ns() - begin;
-			if (p->broken && p->in_flight > 0 && ++failed_reaps > BROKEN_REAPS_MAX) {
-				/* The reads that were ready go to the crew first. */
-				hand_over(p);
+			if (p->broken && p->in_flight > 0 && ++failed_reaps > BROKEN_REAPS_MAX)
 				give_up_on_engine(p);
-			}
+			else if (p->in_flight > 0)
+				abandon_hanging_reads(p);
 		} else if (p->outstanding > 0) {
 			uint64_t begin = now_ns();
 			bool is_idle = lacks_job(p);
@@ -870,8 +905,10 @@ static void stop(struct pipeline *p)
 	rsum_hash_crew_stop(p->crew);
 	if (p->engine)
 		p->ops->stop(p->engine);
-	rsum_buffer_pool_deinit(&p->pool);
-	free(p->requests);
+	if (!p->is_abandoned) {
+		rsum_buffer_pool_deinit(&p->pool);
+		free(p->requests);
+	}
 	free(p->ready);
 	free(p->batch);
 	free(p->files);

@@ -87,9 +87,14 @@ struct rsum_pipeline_setup {
 	uint64_t bytes_per_second_max; /* 0: no limit */
 	bool is_idle;		       /* reads and threads make way for others */
 	uint64_t reads_max;	       /* no more buffers than that are of use; 0: not known */
-	/* Called at most 20 times a second with the bytes hashed; non-zero cancels. May be NULL. */
-	int (*progress)(void *arg, uint64_t bytes_done);
+	/* Called at most 20 times a second with what was hashed; non-zero cancels. May be NULL. */
+	int (*progress)(void *arg, const struct rsum_hash_tally *tally);
 	void *progress_arg;
+	/*
+	 * Reads in flight when it is canceled are waited for so long, then left to themselves with
+	 * their buffers; 0: for ever. Those into a range's destination are always waited for.
+	 */
+	unsigned drain_ms;
 };
 
 /* What ran. */

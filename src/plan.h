@@ -18,7 +18,8 @@ struct rsum_range {
 	uint32_t shard; /* the caller's number of the file */
 	uint32_t id;	/* the caller's number of the range */
 	enum rsum_algorithm algorithm;
-	uint8_t *destination; /* where its bytes are wanted too, or NULL */
+	uint8_t *destination;		/* where its bytes are wanted too, or NULL */
+	const uint8_t *promised_digest; /* to count what differs while it is read; or NULL */
 };
 
 struct rsum_lane {

@@ -6,6 +6,7 @@
 #include "error.h"
 #include "pipeline.h"
 #include "report_map.h"
+#include "rsum_limits.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -46,7 +47,8 @@ struct rsum_pass {
 	struct rsum_range *ranges;
 	struct rsum_plan plan;
 	struct rsum_pipeline_job job;
-	uint64_t begin_ns; /* of the first reading */
+	uint64_t begin_ns;		/* of the first reading */
+	uint64_t first_differing_count; /* in the first reading, so far */
 };
 
 /* What a want is about, whichever kind of promise it is. */
@@ -239,20 +241,24 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-static int on_progress(void *arg, uint64_t bytes_done)
+static int on_progress(void *arg, const struct rsum_hash_tally *tally)
 {
 	struct rsum_pass *pass = arg;
 	const struct ringsum_options *options = &pass->checkpoint->options.given;
 	const struct ringsum_report *report = pass->reading->report;
-	const struct ringsum_progress progress = {
+	struct ringsum_progress progress = {
 		.bytes_total = pass->plan.bytes_total,
-		.bytes_done = bytes_done,
+		.bytes_done = tally->hashed_bytes,
 		.tensors_total = report->totals.tensors_promised,
-		.findings_count = report->refusing_count + report->undecided_count,
+		.stage = pass->is_second ? "reading again" : "reading",
 	};
 
+	if (!pass->is_second)
+		pass->first_differing_count = tally->differing_count;
+	progress.findings_count =
+		report->refusing_count + report->undecided_count + pass->first_differing_count;
 	if (report->map && !pass->is_second)
-		rsum_curve_add(&report->map->curve, now_ns() - pass->begin_ns, bytes_done);
+		rsum_curve_add(&report->map->curve, now_ns() - pass->begin_ns, tally->hashed_bytes);
 	return options->progress ? options->progress(options->progress_arg, &progress) : 0;
 }
 
@@ -268,6 +274,7 @@ void rsum_reading_set_up(const struct rsum_options *options, struct rsum_pipelin
 		.impl = options->digest_impl,
 		.bytes_per_second_max = options->given.bytes_per_second_max,
 		.is_idle = options->given.idle != 0,
+		.drain_ms = RSUM_LIMIT_DRAIN_MS,
 	};
 }
 
@@ -322,6 +329,8 @@ static int make_job(struct rsum_pass *pass, struct rsum_range_result *results,
 			.id = (uint32_t)i,
 			.algorithm = subject.algorithm,
 			.destination = pass->reading->wants[i].destination,
+			/* What differs again is no further finding. */
+			.promised_digest = pass->is_second ? NULL : subject.digest,
 		};
 	}
 	result = rsum_plan_build(pass->ranges, range_count, &shape, &pass->plan);
@@ -840,6 +849,8 @@ int rsum_reading_drive(struct rsum_pass *pass, struct ringsum_error *err)
 	setup.is_hashing_off = reading->is_hashing_off;
 	if (reading->checkpoint->options.given.progress || reading->report->map)
 		setup.progress = on_progress;
+	if (reading->is_patient)
+		setup.drain_ms = 0;
 	setup.progress_arg = pass;
 	pass->begin_ns = now_ns();
 	while ((result = rsum_reading_next(pass, &job, err)) == RINGSUM_OK && job) {

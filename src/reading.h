@@ -29,6 +29,8 @@ struct rsum_reading {
 	 * caller who receives exactly those bytes they are; of the storage they prove nothing.
 	 */
 	bool accepts_second_reading;
+	/* Where it is canceled as a matter of course: reads in flight are waited for in any case. */
+	bool is_patient;
 	/* To measure reading alone: no byte is hashed, so no want that has any is ever proven. */
 	bool is_hashing_off;
 };

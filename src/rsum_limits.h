@@ -48,6 +48,8 @@
 #define RSUM_LIMIT_THREADS 256
 #define RSUM_LIMIT_RATE_BYTES_MIN (UINT64_C(64) << 10) /* a second: one chunk at the least */
 #define RSUM_LIMIT_RATE_BYTES_MAX (UINT64_C(1) << 40)
+/* Reads in flight when a run is canceled are waited for so long; see abandoned.h. */
+#define RSUM_LIMIT_DRAIN_MS 300
 #define RSUM_LIMIT_READERS 32 /* threads that read where io_uring is not used */
 
 /* Of many checkpoints: prepared before they are read, and read before earlier ones are told of. */

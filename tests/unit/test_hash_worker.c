@@ -93,7 +93,7 @@ static void hash_all(int fd, enum ringsum_digest_impl option)
 	struct rsum_buffer *buffers[CHUNKS], *list;
 	struct rsum_hash_crew *crew;
 	unsigned i, collected = 0;
-	uint64_t hashed;
+	struct rsum_hash_tally tally;
 
 	assert_int_equal(rsum_hash_crew_start(&setup, &crew), RINGSUM_OK);
 	rsum_hash_lane_open(rsum_hash_crew_lane(crew, 0), &work, false);
@@ -103,7 +103,7 @@ static void hash_all(int fd, enum ringsum_digest_impl option)
 	}
 	rsum_hash_crew_ready(crew, buffers, CHUNKS, true);
 	while (collected < CHUNKS) {
-		for (list = rsum_hash_crew_collect(crew, 1000, &hashed); list; collected++) {
+		for (list = rsum_hash_crew_collect(crew, 1000, &tally); list; collected++) {
 			struct rsum_buffer *buffer = list;
 
 			list = buffer->next;

@@ -107,10 +107,10 @@ static void take_back(void *arg, struct rsum_pipeline_job *given,
 	bench.done++;
 }
 
-static int progress(void *arg, uint64_t bytes_done)
+static int progress(void *arg, const struct rsum_hash_tally *tally)
 {
 	(void)arg;
-	(void)bytes_done;
+	(void)tally;
 	return bench.cancel_at > 0 && bench.done >= bench.cancel_at;
 }
 

@@ -2,6 +2,7 @@
 /* ringsum bench: what limits this host, measured on the user's own files. */
 #include "arguments.h"
 #include "output.h"
+#include "progress.h"
 #include "read_options.h"
 #include "ringsum.h"
 
@@ -11,6 +12,7 @@
 struct bench_arguments {
 	struct ringsum_options options; /* first, for read_option_rows */
 	const char *json;		/* a file, "-", or NULL for no JSON */
+	int is_progress_wanted;
 	const char *path;
 };
 
@@ -21,6 +23,7 @@ static const struct option_row rows[] = {
 	  "write the figures as JSON (schema ringsum-bench/1) to FILE as well, or to standard "
 	  "output instead of the text",
 	  OPTION_INTO(struct bench_arguments, json) },
+	PROGRESS_ROW(struct bench_arguments, is_progress_wanted),
 	{ .name = NULL },
 };
 
@@ -60,12 +63,12 @@ static int parse_arguments(int argc, char **argv, struct bench_arguments *argume
 
 static int report_error(const struct ringsum_error *err)
 {
-	fprintf(stderr, "ringsum bench: %s\n",
-		err->message[0] ? err->message : ringsum_result_text(err->code));
+	if (err->code == RINGSUM_E_CANCELED)
+		return complain(COMMAND_UNDECIDED, "interrupted; nothing was measured to the end");
+	(void)complain(0, "%s", err->message[0] ? err->message : ringsum_result_text(err->code));
 	switch (err->code) {
 	case RINGSUM_E_REFUSED:
-		fprintf(stderr, "ringsum bench: run ringsum verify for everything that differs\n");
-		return COMMAND_REFUSED;
+		return complain(COMMAND_REFUSED, "run ringsum verify for everything that differs");
 	case RINGSUM_E_INVALID:
 		return COMMAND_USAGE;
 	default:
@@ -95,6 +98,25 @@ static int write_figures(const struct ringsum_bench_result *figures, const char 
 	return result;
 }
 
+static int measure(struct bench_arguments *arguments, struct ringsum_bench_result *figures,
+		   struct ringsum_error *err)
+{
+	const struct progress_setup setup = {
+		.command = &command_bench,
+		.is_wanted = arguments->is_progress_wanted,
+		.is_json_on_stdout = arguments->json && strcmp(arguments->json, "-") == 0,
+		.is_sample = 1,
+	};
+	int result;
+
+	progress_start(&setup);
+	progress_begin(1, 1);
+	arguments->options.progress = progress_note;
+	result = ringsum_bench(arguments->path, &arguments->options, figures, err);
+	progress_stop();
+	return result;
+}
+
 int cmd_bench(int argc, char **argv)
 {
 	struct bench_arguments arguments = { .options = RINGSUM_OPTIONS_INIT };
@@ -104,7 +126,7 @@ int cmd_bench(int argc, char **argv)
 
 	if (status != ARGUMENTS_GOOD)
 		return status;
-	if (ringsum_bench(arguments.path, &arguments.options, &figures, &err) != RINGSUM_OK ||
+	if (measure(&arguments, &figures, &err) != RINGSUM_OK ||
 	    write_figures(&figures, arguments.json, &err) != RINGSUM_OK)
 		return report_error(&err);
 	return figures.tensors_differing ? COMMAND_REFUSED : COMMAND_OK;

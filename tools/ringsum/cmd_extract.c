@@ -9,13 +9,14 @@
 #include "neighbour.h"
 #include "npy.h"
 #include "output.h"
+#include "progress.h"
 #include "read_options.h"
 #include "ringsum.h"
+#include "signals.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,7 @@ struct extract_arguments {
 	struct ringsum_options options; /* first, for read_option_rows */
 	const char *output;		/* a file, or "-"; NULL until it is given */
 	int is_npy;
+	int is_progress_wanted;
 	uint64_t memory_bytes; /* for what waits to be written */
 	const char *path;
 	char **names;
@@ -47,6 +49,7 @@ static const struct option_row rows[] = {
 	{ "npy", 0, OPTION_FLAG, NULL,
 	  "write a NumPy file of the one TENSOR: a header before its bytes, which stay as they are",
 	  INTO(is_npy) },
+	PROGRESS_ROW(struct extract_arguments, is_progress_wanted),
 	{ .name = NULL },
 };
 
@@ -66,7 +69,8 @@ const struct command command_extract = {
 	.tables = { rows, read_option_rows, neighbour_option_rows },
 };
 
-#define complain(...) command_complain(&command_extract, __VA_ARGS__)
+/* What is drawn goes first. */
+#define complain(...) (progress_end(), command_complain(&command_extract, __VA_ARGS__))
 
 static int complain_of(int result, const struct ringsum_error *err)
 {
@@ -189,44 +193,6 @@ struct job {
 	uint8_t *mapped; /* the temporary, where it waits there */
 };
 
-static volatile sig_atomic_t is_interrupted;
-
-/* A copy that outlives the output's own, for the handler. */
-static char *volatile temporary_to_remove;
-
-/* The first signal asks to stop, which tidies up; a second one does not wait for that. */
-static void interrupt(int number)
-{
-	if (!is_interrupted) {
-		is_interrupted = 1;
-		return;
-	}
-	if (temporary_to_remove)
-		unlink(temporary_to_remove);
-	signal(number, SIG_DFL);
-	raise(number);
-}
-
-static void catch_signals(int is_caught)
-{
-	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
-	struct sigaction action = { 0 }, old;
-	size_t i;
-
-	action.sa_handler = is_caught ? interrupt : SIG_DFL;
-	for (i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-		/* What the caller had us ignore (nohup) stays ignored. */
-		if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
-			sigaction(numbers[i], &action, NULL);
-}
-
-static int check_interrupted(void *arg, const struct ringsum_progress *progress)
-{
-	(void)arg;
-	(void)progress;
-	return is_interrupted;
-}
-
 static int open_checkpoint(struct job *job, enum ringsum_direct direct)
 {
 	struct ringsum_options options = job->arguments->options;
@@ -234,7 +200,7 @@ static int open_checkpoint(struct job *job, enum ringsum_direct direct)
 	int result;
 
 	options.direct = direct;
-	options.progress = check_interrupted;
+	options.progress = progress_note;
 	ringsum_checkpoint_close(job->checkpoint);
 	job->checkpoint = NULL;
 	result = ringsum_checkpoint_open(job->arguments->path, &options, &job->checkpoint, NULL,
@@ -355,10 +321,11 @@ static int prove(struct job *job)
 	int result = ringsum_checkpoint_load(job->checkpoint, job->loads,
 					     job->arguments->name_count, &report, &err);
 
+	progress_end();
 	if (report && (ringsum_report_finding_count(report) > 0))
 		show_report(report);
 	ringsum_report_free(report);
-	if (result == RINGSUM_E_CANCELED || is_interrupted)
+	if (result == RINGSUM_E_CANCELED || signals_stop_wanted())
 		return complain(COMMAND_UNDECIDED, "interrupted; nothing was written");
 	if (result == RINGSUM_E_REFUSED)
 		return complain(COMMAND_REFUSED, "nothing was written");
@@ -387,9 +354,9 @@ static int deliver(struct job *job)
 
 	/* Whoever reads slowly can be interrupted; there is no temporary then. */
 	if (!job->output.temporary)
-		catch_signals(0);
+		signals_end_at_once();
 	result = write_proven(job, &err);
-	if (result == RINGSUM_OK && is_interrupted)
+	if (result == RINGSUM_OK && signals_stop_wanted())
 		return complain(COMMAND_UNDECIDED, "interrupted; nothing was written");
 	if (result == RINGSUM_OK)
 		result = output_commit(&job->output, &err);
@@ -407,7 +374,7 @@ static int run_job(struct job *job)
 	    output_open(&job->output, job->arguments->output, &err) != RINGSUM_OK)
 		status = complain_of(RINGSUM_E_IO, &err);
 	if (status == COMMAND_OK && job->output.temporary)
-		temporary_to_remove = strdup(job->output.temporary);
+		signals_remove_at_death(job->output.temporary);
 	if (status == COMMAND_OK)
 		status = find_room(job);
 	if (status == COMMAND_OK)
@@ -419,15 +386,22 @@ static int run_job(struct job *job)
 
 static int extract(const struct extract_arguments *arguments)
 {
+	const struct progress_setup setup = {
+		.command = &command_extract,
+		.is_wanted = arguments->is_progress_wanted,
+		.is_json_on_stdout = strcmp(arguments->output, "-") == 0,
+	};
 	struct job job = { .arguments = arguments, .output = OUTPUT_INIT };
 	int status;
 
 	job.loads = calloc(arguments->name_count, sizeof(*job.loads));
 	if (!job.loads)
 		return complain(COMMAND_UNDECIDED, "out of memory");
-	catch_signals(1);
+	progress_start(&setup);
 	neighbour_make_idle(&arguments->options, &command_extract);
+	progress_begin(1, 1);
 	status = run_job(&job);
+	progress_stop();
 	if (job.mapped)
 		munmap(job.mapped, (size_t)job.size_bytes);
 	output_abandon(&job.output);

@@ -3,21 +3,22 @@
 #include "arguments.h"
 #include "neighbour.h"
 #include "output.h"
+#include "progress.h"
 #include "read_options.h"
 #include "report_files.h"
 #include "ringsum.h"
+#include "signals.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct verify_arguments {
 	struct ringsum_options options; /* first, for read_option_rows */
 	const char *json;		/* a file, "-", or NULL for no JSON */
 	struct report_files files;
 	int is_quiet;
+	int is_progress_wanted;
 	char **paths;
 	int path_count;
 };
@@ -48,6 +49,7 @@ static const struct option_row rows[] = {
 	  "certificates of authorities (PEM): refuse what is not signed with a certificate that "
 	  "leads to one of them",
 	  INTO(options.ca_path) },
+	PROGRESS_ROW(struct verify_arguments, is_progress_wanted),
 	{ .name = NULL },
 };
 
@@ -60,7 +62,9 @@ const struct command command_verify = {
 	.notes = "Exit status: 0 identical; 1 refused: something differs from the promise; 2 wrong "
 		 "usage; 3 undecided: something could not be read and nothing was found different. "
 		 "With several PATHs refused wins over undecided, and undecided over identical.\n"
-		 "SIGINT and SIGTERM end the reading; what was proven until then is reported.",
+		 "SIGINT, SIGTERM and SIGHUP end the reading; what was proven until then is "
+		 "reported. "
+		 "A second one ends the process. SIGUSR1 tells how far it is.",
 	.run = cmd_verify,
 	.tables = { rows, read_option_rows, neighbour_option_rows },
 };
@@ -99,58 +103,6 @@ static int parse_arguments(int argc, char **argv, struct verify_arguments *argum
 	arguments->paths = operands.words;
 	arguments->path_count = operands.count;
 	return check_arguments(arguments);
-}
-
-/* ---- interruption and progress ----------------------------------------------------------------- */
-
-static volatile sig_atomic_t is_interrupted;
-
-static void note_signal(int signal_number)
-{
-	(void)signal_number;
-	is_interrupted = 1;
-}
-
-/* The first signal ends the reading; a second one ends the process, as it always did. */
-static void catch_signals(void)
-{
-	static const int signals[] = { SIGINT, SIGTERM };
-	struct sigaction action = { .sa_handler = note_signal, .sa_flags = (int)SA_RESETHAND };
-	struct sigaction before;
-	size_t i;
-
-	sigemptyset(&action.sa_mask);
-	for (i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
-		/* What was ignored from the start, as under nohup, stays ignored. */
-		if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-			sigaction(signals[i], &action, NULL);
-}
-
-struct display {
-	int is_on; /* standard error is a terminal, and not to be quiet */
-	int is_shown;
-};
-
-static int on_progress(void *arg, const struct ringsum_progress *progress)
-{
-	struct display *display = arg;
-	double part = progress->bytes_total
-			      ? (double)progress->bytes_done / (double)progress->bytes_total
-			      : 1;
-
-	if (display->is_on) {
-		fprintf(stderr, "\r%3.0f %% of %.1f GB ", part * 100,
-			(double)progress->bytes_total / 1e9);
-		display->is_shown = 1;
-	}
-	return is_interrupted;
-}
-
-static void clear_display(struct display *display)
-{
-	if (display->is_shown)
-		fputs("\r\033[K", stderr);
-	display->is_shown = 0;
 }
 
 /* ---- reports ------------------------------------------------------------------------------------ */
@@ -246,18 +198,16 @@ static int print_report(const struct ringsum_report *report)
 static int verify_one(struct verify_arguments *arguments, const char *path,
 		      struct json_reports *reports)
 {
-	struct display display = { .is_on = !arguments->is_quiet && isatty(STDERR_FILENO) };
 	struct ringsum_options options = arguments->options;
 	struct ringsum_report *report = NULL;
 	struct ringsum_error err = { 0 };
 	int result, status, print_status = COMMAND_OK;
 	int is_taken = report_files_count_stdout(&arguments->files, arguments->json) > 0;
 
-	options.progress = on_progress;
-	options.progress_arg = &display;
+	options.progress = progress_note;
 	options.keep_map = arguments->files.html || arguments->files.refetch;
 	result = ringsum_verify_path(path, &options, &report, &err);
-	clear_display(&display);
+	progress_end();
 	status = status_of(result, report);
 	if (!report || result == RINGSUM_E_NOPROMISE || result == RINGSUM_E_IO)
 		/* A diagnostic, not a result. */
@@ -308,6 +258,21 @@ static int write_json(const struct verify_arguments *arguments, struct json_repo
 	return result == RINGSUM_OK ? COMMAND_OK : COMMAND_UNDECIDED;
 }
 
+static void start_progress(const struct verify_arguments *arguments)
+{
+	const struct progress_setup setup = {
+		.command = &command_verify,
+		.is_quiet = arguments->is_quiet,
+		.is_wanted = arguments->is_progress_wanted,
+		.is_json_on_stdout =
+			report_files_count_stdout(&arguments->files, arguments->json) > 0,
+		/* The library ends by itself what hangs; findings would be lost. */
+		.patience_ms = 3000,
+	};
+
+	progress_start(&setup);
+}
+
 int cmd_verify(int argc, char **argv)
 {
 	struct verify_arguments arguments = { .options = RINGSUM_OPTIONS_INIT };
@@ -317,16 +282,22 @@ int cmd_verify(int argc, char **argv)
 	if (status != ARGUMENTS_GOOD)
 		return status;
 	status = COMMAND_OK;
-	catch_signals();
+	start_progress(&arguments);
 	neighbour_make_idle(&arguments.options, &command_verify);
-	for (i = 0; i < arguments.path_count && !is_interrupted; i++) {
-		int one = verify_one(&arguments, arguments.paths[i], &reports);
+	/* The first is begun in any case, so that there is a report to write. */
+	for (i = 0; i < arguments.path_count && (i == 0 || !signals_stop_wanted()); i++) {
+		int one;
 
+		progress_begin((unsigned)i + 1, (unsigned)arguments.path_count);
+		one = verify_one(&arguments, arguments.paths[i], &reports);
 		/* With the first PATH nothing was read yet, and no other would fare better. */
 		if (one == COMMAND_USAGE && i == 0)
-			return COMMAND_USAGE;
+			break;
 		status = worse(status, one == COMMAND_USAGE ? COMMAND_UNDECIDED : one);
 	}
+	progress_stop();
+	if (i == 0)
+		return COMMAND_USAGE;
 	if (i < arguments.path_count) {
 		fprintf(stderr, "ringsum verify: interrupted; not verified: %d of %d PATHs\n",
 			arguments.path_count - i, arguments.path_count);

@@ -35,16 +35,24 @@ static void tell_usage(FILE *to)
 		"the options of a command, as COMMAND --help");
 	help_wrap(
 		to, 0, 0,
-		"ringsum --version tells the version, ringsum --facts all commands and options as "
-		"a table for programs.\n\n"
+		"ringsum --version tells the versions of it and of what it stands on, and what it "
+		"would use here; ringsum --facts tells commands and options as a table for "
+		"programs.\n\n"
 		"Exit status: 0 identical (inspect: valid); 1 refused: something differs from the "
 		"promise; 2 wrong usage; 3 undecided: something could not be read and nothing was "
 		"found different.");
 }
 
+/* Where there is no memory for more, the version itself is told all the same. */
 static void tell_version(FILE *to)
 {
-	fprintf(to, "ringsum %s\n", ringsum_version());
+	char *text = NULL;
+
+	if (ringsum_system_to_text(&text, NULL) == RINGSUM_OK)
+		fputs(text, to);
+	else
+		fprintf(to, "ringsum %s\n", ringsum_version());
+	ringsum_free(text);
 }
 
 /* Commands and their options; what stands in place of a command has none. */
@@ -160,6 +168,8 @@ static void prepare_process(void)
 		close(fd);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
+	/* Who asks too early how far it is gets no answer, and does not end it either. */
+	signal(SIGUSR1, SIG_IGN);
 }
 
 int main(int argc, char **argv)
