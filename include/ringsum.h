@@ -167,8 +167,8 @@ struct ringsum_options {
 	const char *manifest_sha256; /* 64 hex digits that pin the manifest; default: none */
 	unsigned threads;	    /* hashing threads, 1 to 256; default: processors, at most 16 */
 	uint64_t memory_bytes;	    /* for buffers, up to 16 GiB; default 24 to 256 MiB */
-	uint32_t chunk_bytes;	    /* one read: 64 KiB to 64 MiB, of 4,096; default 512 KiB */
-	unsigned depth;		    /* reads in flight, 1 to 256; default 32 */
+	uint32_t chunk_bytes;	    /* one read: 64 KiB to 64 MiB, of 4,096; default 256 KiB */
+	unsigned depth;		    /* reads in flight, 1 to 256; default 64 */
 	enum ringsum_engine engine; /* default: auto */
 	enum ringsum_direct direct; /* default: prefer */
 	enum ringsum_digest_impl digest; /* default: auto */

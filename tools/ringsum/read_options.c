@@ -54,10 +54,10 @@ const struct option_row read_option_rows[] = {
 	{ "direct", 0, OPTION_CHOICE, "HOW", "default prefer: direct I/O where it can be had",
 	  INTO(direct), .choices = directs },
 	{ "chunk", 0, OPTION_SIZE, "SIZE",
-	  "bytes of one read, 64K to 64M, a multiple of 4K; default 512K; in a SIZE K, M and G "
+	  "bytes of one read, 64K to 64M, a multiple of 4K; default 256K; in a SIZE K, M and G "
 	  "are binary",
 	  INTO(chunk_bytes), .least = 64 << 10, .most = 64 << 20, .range = "64K to 64M" },
-	{ "depth", 0, OPTION_NUMBER, "N", "reads in flight, 1 to 256; default 32", INTO(depth),
+	{ "depth", 0, OPTION_NUMBER, "N", "reads in flight, 1 to 256; default 64", INTO(depth),
 	  .least = 1, .most = 256, .range = "1 to 256" },
 	{ "memory", 0, OPTION_SIZE, "SIZE",
 	  "for buffers, at least one chunk, up to 16G; default 24M to 256M, by threads and "
