@@ -198,6 +198,15 @@ struct ringsum_options {
 	 * promise while it is made; afterwards a few MB, and 24 bytes for each range to be fetched.
 	 */
 	int keep_map;
+	/*
+	 * Where a verification notes what it has proven, so that it can be interrupted and gone on
+	 * with; for one checkpoint. A file of the caller's own, outside of the checkpoint's
+	 * directory, made where it is not there. It holds for one manifest, and each of its records
+	 * for the state (device, inode, size, times) that a shard had; a shard that was written to
+	 * within two seconds is not noted. A verification that is carried through removes it, whatever
+	 * its verdict. Default: none. A load has no use for it.
+	 */
+	const char *journal_path;
 };
 
 #ifdef __cplusplus
@@ -250,7 +259,7 @@ enum ringsum_finding_code {
 	RINGSUM_FINDING_UNSTABLE_READ, /* undecided */
 	RINGSUM_FINDING_UNPROMISED,    /* a note, or a finding under `strict` */
 	RINGSUM_FINDING_DIGEST_UNSUPPORTED, /* undecided: a digest that cannot be computed here */
-	RINGSUM_FINDING_SIGNATURE_INVALID, /* of the promise; or it lacks one that was asked for */
+	RINGSUM_FINDING_SIGNATURE_INVALID,  /* of the promise; or it lacks one that was asked for */
 	RINGSUM_FINDING_CODE_COUNT
 };
 
@@ -314,6 +323,10 @@ struct ringsum_totals {
 	uint64_t files_identical; /* all that is promised of it holds */
 	uint64_t files_refused;
 	uint64_t files_undecided;
+	/* Of what is identical: proven by an interrupted run, and not read again (journal_path). */
+	uint64_t tensors_proven_earlier;
+	uint64_t files_proven_earlier; /* promises of files, or of ranges of them */
+	uint64_t bytes_proven_earlier;
 };
 
 struct ringsum_report;
@@ -416,7 +429,8 @@ RINGSUM_MUST_CHECK int ringsum_checkpoint_open(const char *path,
  * same holds for ringsum_checkpoint_load.
  * Ownership: where report_out is not NULL the caller frees *report_out; it is given on
  * RINGSUM_OK, RINGSUM_E_REFUSED, RINGSUM_E_UNDECIDED and RINGSUM_E_CANCELED.
- * Returns: RINGSUM_OK only for the verdict identical.
+ * Returns: RINGSUM_OK only for the verdict identical. RINGSUM_E_INVALID, and RINGSUM_E_IO, also for
+ * a journal that is that of something else, or cannot be used.
  * Threads: a handle may be used by several threads at once; each call reads for itself.
  * Blocking: until all is read.
  */
@@ -463,8 +477,8 @@ struct ringsum_many_totals {
  * Verifies many checkpoints with one engine: the next are opened and checked while one is read,
  * and the last ranges of one are hashed while the first of the next are read, so that the disk
  * does not idle between them. One that is refused, or not to be read, does not stop the others.
- * paths: as for ringsum_verify_path. options: NULL means all defaults; manifest_path and
- * manifest_sha256 have to be unset for more than one path. `progress` is told sums, of as much as
+ * paths: as for ringsum_verify_path. options: NULL means all defaults; manifest_path,
+ * manifest_sha256 and journal_path have to be unset for more than one path. `progress` is told sums, of as much as
  * is known so far.
  * Ownership: *totals_out (may be NULL) is filled unless RINGSUM_E_INVALID is returned.
  * Returns: RINGSUM_E_CANCELED where a callback asked to stop: paths of which nothing was read are
@@ -480,8 +494,8 @@ RINGSUM_MUST_CHECK int ringsum_verify_many(const char *const *paths, size_t path
 					   struct ringsum_error *err);
 
 /*
- * Looks below `path`, a directory, for checkpoints: directories that hold a TENSORS.json, path
- * itself among them. Links are not followed.
+ * Looks below `path`, a directory, for checkpoints: directories that hold a TENSORS.json or a list of
+ * checksums of a usual name (SHA256SUMS and so on), path itself among them. Links are not followed.
  * Ownership: free each of *paths_out and the array itself with ringsum_free; they begin with
  * `path` and are sorted by their bytes. *is_cut_out says that not all could be looked through: a
  * directory that cannot be read, more than 32 levels, or more than 1,000,000 entries.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looks for checkpoints in a tree: directories that hold a manifest under its usual name. */
+/* Looks for checkpoints in a tree: directories that hold a manifest of a usual name. */
 #include "confine.h"
 #include "error.h"
+#include "manifest.h"
 
 #include <errno.h>
 #include <string.h>
@@ -50,13 +51,30 @@ static void see(void *arg, const char *relative_path)
 	const char *slash = strrchr(relative_path, '/');
 	const char *name = slash ? slash + 1 : relative_path;
 
-	if (strcmp(name, MANIFEST_FILE) == 0)
+	if (strcmp(name, MANIFEST_FILE) == 0 || rsum_manifest_name_is_list(name))
 		add(arg, relative_path, slash ? (size_t)(slash - relative_path) : 0);
 }
 
 static int compare_paths(const void *a_ptr, const void *b_ptr)
 {
 	return strcmp(*(const char *const *)a_ptr, *(const char *const *)b_ptr);
+}
+
+/* Sorted; a directory with several manifests is one checkpoint. */
+static void settle(struct found *found)
+{
+	size_t kept = 0, i;
+
+	if (found->count == 0)
+		return;
+	qsort(found->paths, found->count, sizeof(*found->paths), compare_paths);
+	for (i = 1; i < found->count; i++) {
+		if (strcmp(found->paths[kept], found->paths[i]) == 0)
+			free(found->paths[i]);
+		else
+			found->paths[++kept] = found->paths[i];
+	}
+	found->count = kept + 1;
 }
 
 static void free_found(struct found *found)
@@ -98,8 +116,7 @@ RSUM_PUBLIC int ringsum_find_checkpoints(const char *path, char ***paths_out,
 		return rsum_error_set(err, RINGSUM_E_NOMEM,
 				      "out of memory for the checkpoints below %.300s", path);
 	}
-	if (found.count > 0)
-		qsort(found.paths, found.count, sizeof(*found.paths), compare_paths);
+	settle(&found);
 	*paths_out = found.paths;
 	*path_count_out = found.count;
 	*is_cut_out = is_cut;

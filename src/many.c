@@ -549,10 +549,11 @@ static int check(struct many *many, struct ringsum_error *err)
 					      i + 1, many->path_count);
 	result = rsum_options_resolve(many->given, &many->options, err);
 	if (result == RINGSUM_OK && many->path_count > 1 &&
-	    (given->manifest_path || many->options.has_pin))
-		return rsum_error_set(err, RINGSUM_E_INVALID,
-				      "a manifest, or its digest, was given for %zu paths",
-				      many->path_count);
+	    (given->manifest_path || many->options.has_pin || given->journal_path))
+		return rsum_error_set(
+			err, RINGSUM_E_INVALID,
+			"a manifest, its digest, or a journal was given for %zu paths",
+			many->path_count);
 	return result;
 }
 

@@ -142,9 +142,15 @@ static int copy_strings(struct rsum_options *out, const struct ringsum_options *
 	out->given.manifest_sha256 = NULL; /* held decoded */
 	out->given.public_key_path = NULL; /* held read */
 	out->given.ca_path = NULL;
+	out->given.journal_path = NULL;
 	if (options->manifest_path) {
 		out->given.manifest_path = strdup(options->manifest_path);
 		if (!out->given.manifest_path)
+			return rsum_error_set(err, RINGSUM_E_NOMEM, "out of memory");
+	}
+	if (options->journal_path) {
+		out->given.journal_path = strdup(options->journal_path);
+		if (!out->given.journal_path)
 			return rsum_error_set(err, RINGSUM_E_NOMEM, "out of memory");
 	}
 	if (options->manifest_sha256) {
@@ -226,5 +232,6 @@ void rsum_options_deinit(struct rsum_options *options)
 	free((char *)(uintptr_t)options->given.manifest_path);
 	rsum_public_key_free(options->trust.public_key);
 	rsum_authorities_free(options->trust.authorities);
+	free((char *)(uintptr_t)options->given.journal_path);
 	*options = (struct rsum_options){ 0 };
 }

@@ -4,6 +4,7 @@
 
 #include "damage.h"
 #include "error.h"
+#include "journal.h"
 #include "pipeline.h"
 #include "report_map.h"
 #include "rsum_limits.h"
@@ -19,11 +20,18 @@
 /* Where the file system does not say: no common device asks for more. */
 #define USUAL_ALIGNMENT 4096
 
+/*
+ * A shard that was changed so shortly before it was opened may be changed again without a new time:
+ * that of some file systems goes in steps. What is proven of it is not noted in a journal.
+ */
+#define SETTLED_NS INT64_C(2000000000)
+
 /* What one pass knows of a shard. */
 struct shard_pass {
 	bool is_changed; /* it was not the same file throughout */
 	bool was_direct; /* some of it was read with O_DIRECT */
 	bool was_buffered;
+	bool is_settled;     /* it was not changed just before */
 	int open_error;	     /* negative errno of the last opening that failed, or 0 */
 	bool is_unopened;    /* wants failed with it: they share one finding */
 	bool refuses_direct; /* and it was required */
@@ -299,6 +307,44 @@ static bool digest_differs(const struct rsum_pass *pass, size_t want)
 	return pass->results[want].is_hashed && !digest_is_promised(&pass->results[want], &subject);
 }
 
+/* Whether a want is to be read by the job that is made. */
+static bool is_wanted(const struct rsum_pass *pass, size_t want)
+{
+	const struct subject subject = subject_of(pass, want);
+
+	if (is_empty(&subject))
+		return false;
+	return pass->is_second ? digest_differs(pass, want) : !pass->reading->wants[want].is_known;
+}
+
+/* Notes what is proven of a lane that was read; loop only. */
+static void note_lane(void *arg, const struct rsum_lane *lane)
+{
+	struct rsum_pass *pass = arg;
+	uint32_t i;
+
+	if (!pass->shards[lane->shard].is_settled || pass->shards[lane->shard].is_changed)
+		return;
+	for (i = 0; i < lane->range_count; i++) {
+		uint32_t want = pass->ranges[lane->first_range + i].id;
+		const struct subject subject = subject_of(pass, want);
+		struct rsum_journal_entry entry = {
+			.identity = pass->checkpoint->shards[lane->shard].identity,
+			.begin = subject.begin,
+			.end = subject.end,
+			.promise = pass->reading->wants[want].promise,
+			.is_file = pass->reading->wants[want].is_file,
+		};
+
+		if (!digest_is_promised(&pass->results[want], &subject) ||
+		    rsum_journal_seal(subject.algorithm, subject.digest, subject.digest_bytes,
+				      entry.seal) != RINGSUM_OK)
+			continue;
+		memcpy(entry.head, pass->results[want].head, sizeof(entry.head));
+		rsum_journal_append(pass->reading->journal, &entry);
+	}
+}
+
 /* Makes a job of all wants, or of those that differ, whose results go to `results`, by want. */
 static int make_job(struct rsum_pass *pass, struct rsum_range_result *results,
 		    struct ringsum_error *err)
@@ -320,7 +366,7 @@ static int make_job(struct rsum_pass *pass, struct rsum_range_result *results,
 	for (i = 0; i < pass->reading->want_count; i++) {
 		const struct subject subject = subject_of(pass, i);
 
-		if ((pass->is_second && !digest_differs(pass, i)) || is_empty(&subject))
+		if (!is_wanted(pass, i))
 			continue;
 		pass->ranges[range_count++] = (struct rsum_range){
 			.begin = subject.begin,
@@ -342,6 +388,8 @@ static int make_job(struct rsum_pass *pass, struct rsum_range_result *results,
 		.result_count = pass->reading->want_count,
 		.views = pass->views,
 		.files = { .arg = pass, .open = open_shard, .close = close_shard },
+		/* A second reading proves nothing. */
+		.lane_closed = pass->reading->journal && !pass->is_second ? note_lane : NULL,
 	};
 	return RINGSUM_OK;
 }
@@ -386,6 +434,33 @@ static void find_owners(struct rsum_pass *pass)
 	free(digests);
 }
 
+/* Takes over what is known already. */
+static void take_known(struct rsum_pass *pass)
+{
+	struct timespec now;
+	int64_t now_ns;
+	size_t i;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	now_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+	for (i = 0; i < pass->checkpoint->manifest.file_count; i++) {
+		const struct rsum_file_identity *identity = &pass->checkpoint->shards[i].identity;
+
+		pass->shards[i].is_settled = identity->ctime_ns <= now_ns - SETTLED_NS &&
+					     identity->mtime_ns <= now_ns - SETTLED_NS;
+	}
+	for (i = 0; i < pass->reading->want_count; i++) {
+		const struct rsum_want *want = &pass->reading->wants[i];
+		const struct subject subject = subject_of(pass, i);
+
+		if (!want->is_known)
+			continue;
+		memcpy(pass->results[i].digest, subject.digest, subject.digest_bytes);
+		memcpy(pass->results[i].head, want->known_head, sizeof(want->known_head));
+		pass->results[i].is_hashed = true;
+	}
+}
+
 static int begin_first(struct rsum_pass *pass, struct ringsum_error *err)
 {
 	pass->reading->report->facts.chunk_bytes = pass->checkpoint->options.given.chunk_bytes;
@@ -395,6 +470,7 @@ static int begin_first(struct rsum_pass *pass, struct ringsum_error *err)
 		return rsum_error_set(err, RINGSUM_E_NOMEM, "out of memory for the results");
 	if (hash_empty(pass) != RINGSUM_OK)
 		return rsum_error_set(err, RINGSUM_E_NOMEM, "out of memory for a digest");
+	take_known(pass);
 	return make_job(pass, pass->results, err);
 }
 
@@ -793,6 +869,35 @@ struct rsum_pass *rsum_reading_begin(struct rsum_reading *reading)
 	return pass;
 }
 
+/* What was not read in this run counts only where its shard is still what it was. */
+static void look_at_known_shards(struct rsum_pass *pass)
+{
+	const struct ringsum_checkpoint *checkpoint = pass->checkpoint;
+	bool *is_looked_at = calloc(checkpoint->manifest.file_count + 1, sizeof(*is_looked_at));
+	size_t i;
+
+	for (i = 0; i < pass->reading->want_count; i++) {
+		uint32_t index = shard_of(pass, i);
+		struct rsum_file_identity identity;
+		struct rsum_refusal refusal;
+		int fd, os_errno;
+
+		if (!pass->reading->wants[i].is_known || (is_looked_at && is_looked_at[index]))
+			continue;
+		if (is_looked_at)
+			is_looked_at[index] = true;
+		if (rsum_confine_open(&checkpoint->root, checkpoint->shards[index].name, &fd,
+				      &identity, &os_errno, &refusal) != RSUM_CONFINE_OK) {
+			pass->shards[index].is_changed = true;
+			continue;
+		}
+		close(fd);
+		if (!rsum_file_identity_equal(&identity, &checkpoint->shards[index].identity))
+			pass->shards[index].is_changed = true;
+	}
+	free(is_looked_at);
+}
+
 static void weigh_all(struct rsum_pass *pass)
 {
 	struct rsum_reading *reading = pass->reading;
@@ -805,6 +910,7 @@ static void weigh_all(struct rsum_pass *pass)
 		if (is_empty(&subject))
 			pass->second[i] = pass->results[i];
 	}
+	look_at_known_shards(pass);
 	report_shards(pass);
 	for (i = 0; i < reading->want_count; i++) {
 		struct rsum_want *want = &reading->wants[i];

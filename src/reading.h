@@ -15,6 +15,8 @@ struct rsum_want {
 	uint32_t promise;		 /* index in the manifest's promises */
 	bool is_file;			 /* or in its promises of files */
 	uint8_t *destination;		 /* tensor.size_bytes of memory for its bytes, or NULL */
+	bool is_known;			 /* proven by an earlier run, while the shard was as now */
+	uint8_t known_head[4];		 /* its first bytes then */
 	enum rsum_promise_status status; /* out */
 	bool is_damaged;		 /* out: refused, since its bytes are not those promised */
 };
@@ -33,6 +35,7 @@ struct rsum_reading {
 	bool is_patient;
 	/* To measure reading alone: no byte is hashed, so no want that has any is ever proven. */
 	bool is_hashing_off;
+	struct rsum_journal *journal; /* where what is proven is noted; or NULL */
 };
 
 /*

@@ -92,6 +92,7 @@ static void append_totals(struct rsum_text *text, const struct ringsum_totals *t
 	struct rsum_json_object tensors = rsum_json_object_new();
 	struct rsum_json_object files = rsum_json_object_new();
 	struct rsum_json_object bytes = rsum_json_object_new();
+	struct rsum_json_object earlier = rsum_json_object_new();
 
 	rsum_json_put_count(&tensors, "promised", totals->tensors_promised);
 	rsum_json_put_count(&tensors, "identical", totals->tensors_identical);
@@ -111,6 +112,11 @@ static void append_totals(struct rsum_text *text, const struct ringsum_totals *t
 	rsum_json_put_count(&bytes, "read", totals->bytes_read);
 	rsum_text_printf(text, ",\n \"bytes\":");
 	rsum_json_append(text, &bytes);
+	rsum_json_put_count(&earlier, "tensors", totals->tensors_proven_earlier);
+	rsum_json_put_count(&earlier, "files", totals->files_proven_earlier);
+	rsum_json_put_count(&earlier, "bytes", totals->bytes_proven_earlier);
+	rsum_text_printf(text, ",\n \"proven_earlier\":");
+	rsum_json_append(text, &earlier);
 }
 
 /* direct: true where every shard was read so, null where none was read. */

@@ -434,6 +434,25 @@ static void append_remarks(struct rsum_text *text, const struct ringsum_report *
 	}
 }
 
+/* What this run did not read itself is never claimed silently. */
+static void append_earlier(struct rsum_text *text, const struct ringsum_totals *totals)
+{
+	if (totals->tensors_proven_earlier == 0 && totals->files_proven_earlier == 0)
+		return;
+	rsum_text_printf(text, "proven by an interrupted run before, as its journal says, and not "
+			       "read again: ");
+	if (totals->tensors_proven_earlier > 0) {
+		append_counted(text, totals->tensors_proven_earlier, "tensor");
+		rsum_text_append(text, ", ", 2);
+	}
+	if (totals->files_proven_earlier > 0) {
+		append_counted(text, totals->files_proven_earlier, "promise");
+		rsum_text_append(text, " of files, ", 11);
+	}
+	append_bytes(text, totals->bytes_proven_earlier);
+	rsum_text_append(text, "\n", 1);
+}
+
 /* ---- the summary line --------------------------------------------------------------------- */
 
 /* "631 MB", or "630 MB of 631 MB proven", to the byte where that would read as if all were. */
@@ -592,6 +611,7 @@ RSUM_PUBLIC int ringsum_report_to_text(const struct ringsum_report *report, char
 	append_authenticity(&text, &report->facts.authenticity);
 	append_findings(&text, report);
 	append_remarks(&text, report);
+	append_earlier(&text, &report->totals);
 	append_summary(&text, report);
 	if (rsum_text_finish(&text, text_out))
 		return rsum_error_set(err, RINGSUM_E_NOMEM,

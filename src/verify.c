@@ -3,7 +3,9 @@
 #include "verify.h"
 
 #include "error.h"
+#include "journal.h"
 #include "report_map.h"
+#include "resume.h"
 
 enum rsum_promise_status rsum_promise_conclude(const struct rsum_standing *standing,
 					       const struct rsum_want *want)
@@ -63,6 +65,12 @@ static void conclude_tensors(const struct rsum_reading *reading, size_t *next_wa
 
 		count_tensor(totals, rsum_promise_conclude(standing, want),
 			     checkpoint->manifest.promises[i].tensor.size_bytes);
+		if (want && want->is_known &&
+		    rsum_promise_conclude(standing, want) == RSUM_PROMISE_IDENTICAL) {
+			totals->tensors_proven_earlier++;
+			totals->bytes_proven_earlier +=
+				checkpoint->manifest.promises[i].tensor.size_bytes;
+		}
 	}
 	RSUM_ASSERT(totals->tensors_identical + totals->tensors_refused +
 			    totals->tensors_undecided ==
@@ -98,11 +106,15 @@ static void conclude_files(const struct rsum_reading *reading, size_t *next_want
 	totals->files_identical = totals->files_refused = totals->files_undecided = 0;
 	for (i = 0; i < count; i++) {
 		const struct rsum_standing *standing = &checkpoint->file_standings[i];
+		const struct rsum_want *want = want_of(reading, standing, i, true, next_want);
 
-		status = rsum_promise_conclude(standing,
-					       want_of(reading, standing, i, true, next_want));
+		status = rsum_promise_conclude(standing, want);
 		if (status == RSUM_PROMISE_IDENTICAL)
 			totals->bytes_proven += promises[i].end - promises[i].begin;
+		if (status == RSUM_PROMISE_IDENTICAL && want->is_known) {
+			totals->files_proven_earlier++;
+			totals->bytes_proven_earlier += promises[i].end - promises[i].begin;
+		}
 		file = worse(file, status);
 		if (i + 1 < count && promises[i + 1].file_index == promises[i].file_index)
 			continue;
@@ -117,7 +129,10 @@ static void conclude_all(const struct rsum_reading *reading)
 {
 	size_t next_want = 0;
 
-	reading->report->totals.bytes_proven = 0;
+	struct ringsum_totals *totals = &reading->report->totals;
+
+	totals->bytes_proven = totals->bytes_proven_earlier = 0;
+	totals->tensors_proven_earlier = totals->files_proven_earlier = 0;
 	conclude_tensors(reading, &next_want);
 	conclude_files(reading, &next_want);
 	RSUM_ASSERT(next_want == reading->want_count);
@@ -144,10 +159,18 @@ static int list_wants(struct rsum_reading *reading)
 	return RINGSUM_OK;
 }
 
+static void release(struct rsum_verification *verification)
+{
+	rsum_journal_keep(verification->reading.journal);
+	free(verification->reading.wants);
+	*verification = (struct rsum_verification){ 0 };
+}
+
 int rsum_verification_begin(struct rsum_verification *verification,
 			    struct ringsum_checkpoint *checkpoint, struct ringsum_error *err)
 {
 	struct rsum_reading *reading = &verification->reading;
+	int result;
 
 	*verification = (struct rsum_verification){ .checkpoint = checkpoint };
 	verification->report = rsum_report_clone(checkpoint->report);
@@ -161,14 +184,17 @@ int rsum_verification_begin(struct rsum_verification *verification,
 	reading->report = verification->report;
 	if (list_wants(reading) != RINGSUM_OK)
 		goto no_memory;
-	verification->pass = rsum_reading_begin(reading);
-	if (verification->pass)
-		return RINGSUM_OK;
-no_memory:
-	free(reading->wants);
+	result = rsum_resume_open(reading, err);
+	if (result == RINGSUM_OK) {
+		verification->pass = rsum_reading_begin(reading);
+		if (verification->pass)
+			return RINGSUM_OK;
+	no_memory:
+		result = rsum_error_set(err, RINGSUM_E_NOMEM, "out of memory for the promises");
+	}
 	ringsum_report_free(verification->report);
-	*verification = (struct rsum_verification){ 0 };
-	return rsum_error_set(err, RINGSUM_E_NOMEM, "out of memory for the promises");
+	release(verification);
+	return result;
 }
 
 int rsum_verification_end(struct rsum_verification *verification, int result,
@@ -188,6 +214,8 @@ int rsum_verification_end(struct rsum_verification *verification, int result,
 	conclude_all(&verification->reading);
 	if (report->map)
 		rsum_map_conclude(&verification->reading);
+	if (result == RINGSUM_OK)
+		rsum_resume_discard(&verification->reading);
 	if (result == RINGSUM_E_CANCELED) {
 		(void)rsum_error_set(err, result, "canceled");
 	} else {
@@ -199,8 +227,7 @@ int rsum_verification_end(struct rsum_verification *verification, int result,
 		*report_out = report;
 	else
 		ringsum_report_free(report);
-	free(verification->reading.wants);
-	*verification = (struct rsum_verification){ 0 };
+	release(verification);
 	return result;
 }
 
@@ -242,19 +269,21 @@ RSUM_PUBLIC int ringsum_verify_path(const char *path, const struct ringsum_optio
 				    struct ringsum_report **report_out, struct ringsum_error *err)
 {
 	struct ringsum_checkpoint *checkpoint = NULL;
-	struct ringsum_report *report;
+	struct ringsum_report *report = NULL;
 	struct ringsum_error reason = { 0 };
 	int result = rsum_checkpoint_prepare(path, options, &checkpoint, &reason);
 
-	if (result != RINGSUM_OK) {
-		if (err)
-			*err = reason;
-		report = report_out ? rsum_verification_failure(path, result, &reason) : NULL;
-		if (report)
-			*report_out = report;
-		return result;
+	if (result == RINGSUM_OK) {
+		result = ringsum_checkpoint_verify(checkpoint, &report, &reason);
+		ringsum_checkpoint_close(checkpoint);
 	}
-	result = ringsum_checkpoint_verify(checkpoint, report_out, err);
-	ringsum_checkpoint_close(checkpoint);
+	if (!report)
+		report = rsum_verification_failure(path, result, &reason);
+	if (report_out && report)
+		*report_out = report;
+	else
+		ringsum_report_free(report);
+	if (err)
+		*err = reason;
 	return result;
 }

@@ -306,12 +306,17 @@ static void test_find(void **state)
 	int is_cut_out = 7;
 
 	(void)state;
+	/* A list of checksums is a manifest as well; beside another it makes no second checkpoint. */
+	snprintf(link_path, sizeof(link_path), "%s/SHA256SUMS", deliveries[2].root);
+	close(open(link_path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+	snprintf(link_path, sizeof(link_path), "%s/sha256sums.txt", empty);
+	close(open(link_path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
 	snprintf(link_path, sizeof(link_path), "%s/link", root);
 	assert_int_equal(symlink(deliveries[0].root, link_path), 0);
 	assert_int_equal(ringsum_find_checkpoints(root, &found, &count, &is_cut_out, NULL),
 			 RINGSUM_OK);
 	unlink(link_path);
-	assert_int_equal(count, COUNT + 1);
+	assert_int_equal(count, COUNT + 2);
 	assert_int_equal(is_cut_out, 0);
 	for (i = 0; i < count; i++) {
 		assert_true(i == 0 || strcmp(found[i - 1], found[i]) < 0);
@@ -319,6 +324,10 @@ static void test_find(void **state)
 	}
 	for (i = 0; i < count; i++)
 		ringsum_free(found[i]);
+	snprintf(link_path, sizeof(link_path), "%s/sha256sums.txt", empty);
+	assert_int_equal(unlink(link_path), 0);
+	snprintf(link_path, sizeof(link_path), "%s/SHA256SUMS", deliveries[2].root);
+	assert_int_equal(unlink(link_path), 0);
 	ringsum_free(found);
 	assert_int_equal(
 		ringsum_find_checkpoints(deliveries[0].root, &found, &count, &is_cut_out, NULL),
