@@ -160,6 +160,10 @@ def single_figures(results):
     if results.has("shards"):
         add("the same tensors in 100 shards beside 3",
             f"{results.ratio('shards', 'hundred', 'delivery'):.2f} times as fast")
+    if results.has("bulk"):
+        size = results.bytes["bulk", "many"] / 1e9
+        add(f"checkpoints of 40 MB, {size:.2g} GB in all, beside one of as many bytes",
+            f"{results.ratio('bulk', 'many', 'whole'):.2f} times as fast")
     if results.has("rate"):
         size = results.bytes["rate", "ringsum"] / (100 << 20)
         add(f"`--limit-rate 100M` over {size:.2g} s beside its limit",

@@ -3,6 +3,7 @@
 #include "arguments.h"
 #include "neighbour.h"
 #include "output.h"
+#include "paths.h"
 #include "progress.h"
 #include "read_options.h"
 #include "report_files.h"
@@ -19,8 +20,9 @@ struct verify_arguments {
 	struct report_files files;
 	int is_quiet;
 	int is_progress_wanted;
-	char **paths;
-	int path_count;
+	struct path_wishes wishes;
+	struct paths paths;
+	int are_many; /* whether what is said is said of several, be it one by chance */
 };
 
 _Static_assert(offsetof(struct verify_arguments, options) == 0, "read_option_rows go there");
@@ -49,6 +51,19 @@ static const struct option_row rows[] = {
 	  "certificates of authorities (PEM): refuse what is not signed with a certificate that "
 	  "leads to one of them",
 	  INTO(options.ca_path) },
+	{ "recursive", 'r', OPTION_FLAG, NULL,
+	  "every checkpoint in PATH and below: each directory that holds a TENSORS.json or a "
+	  "list of checksums; links are not followed",
+	  INTO(wishes.is_recursive) },
+	{ "files-from", 0, OPTION_FILE, "FILE|-",
+	  "take further PATHs from FILE, or standard input: one on a line",
+	  INTO(wishes.files_from) },
+	{ "null", '0', OPTION_FLAG, NULL, "they end with NUL, as find -print0 gives them",
+	  INTO(wishes.is_null) },
+	{ "journal", 0, OPTION_FILE, "FILE",
+	  "note in FILE what is proven, and go on from there where a run was interrupted; for a "
+	  "single PATH, whose directory FILE must not be in",
+	  INTO(options.journal_path) },
 	PROGRESS_ROW(struct verify_arguments, is_progress_wanted),
 	{ .name = NULL },
 };
@@ -69,30 +84,16 @@ const struct command command_verify = {
 	.tables = { rows, read_option_rows, neighbour_option_rows },
 };
 
-/* Told before anything is read, as are options out of range, by the first PATH. */
-static int check_arguments(const struct verify_arguments *arguments)
+/* The options that speak of one checkpoint. */
+static const char *single_option(const struct verify_arguments *arguments)
 {
-	int i;
-
-	if (arguments->path_count == 0)
-		return complain(COMMAND_USAGE, "PATH is missing; see ringsum verify --help");
-	for (i = 0; i < arguments->path_count; i++)
-		if (!*arguments->paths[i])
-			return complain(COMMAND_USAGE,
-					"PATH %d of %d is empty; nothing was verified", i + 1,
-					arguments->path_count);
-	if (arguments->path_count > 1 &&
-	    (arguments->options.manifest_path || arguments->options.manifest_sha256))
-		return complain(COMMAND_USAGE, "%s speaks of one PATH, not of %d",
-				arguments->options.manifest_path ? "--manifest"
-								 : "--manifest-sha256",
-				arguments->path_count);
-	if (report_files_count_stdout(&arguments->files, arguments->json) > 1)
-		return complain(COMMAND_USAGE, "only one of --json, --html and --refetch can go to "
-					       "standard output");
-	return ARGUMENTS_GOOD;
+	return arguments->options.manifest_path	    ? "--manifest"
+	       : arguments->options.manifest_sha256 ? "--manifest-sha256"
+	       : arguments->options.journal_path    ? "--journal"
+						    : NULL;
 }
 
+/* All is told before anything is read, but options out of range, by the library. */
 static int parse_arguments(int argc, char **argv, struct verify_arguments *arguments)
 {
 	struct operands operands;
@@ -100,9 +101,19 @@ static int parse_arguments(int argc, char **argv, struct verify_arguments *argum
 
 	if (status != ARGUMENTS_GOOD)
 		return status;
-	arguments->paths = operands.words;
-	arguments->path_count = operands.count;
-	return check_arguments(arguments);
+	arguments->are_many = operands.count > 1 || arguments->wishes.is_recursive ||
+			      arguments->wishes.files_from;
+	if (arguments->are_many && single_option(arguments) && operands.count > 1)
+		return complain(COMMAND_USAGE, "%s speaks of one PATH, not of %d",
+				single_option(arguments), operands.count);
+	if (arguments->are_many && single_option(arguments))
+		return complain(COMMAND_USAGE, "%s speaks of one PATH, not of what %s finds",
+				single_option(arguments),
+				arguments->wishes.is_recursive ? "--recursive" : "--files-from");
+	if (report_files_count_stdout(&arguments->files, arguments->json) > 1)
+		return complain(COMMAND_USAGE, "only one of --json, --html and --refetch can go to "
+					       "standard output");
+	return paths_gather(&command_verify, &arguments->wishes, &operands, &arguments->paths);
 }
 
 /* ---- reports ------------------------------------------------------------------------------------ */
@@ -195,24 +206,18 @@ static int print_report(const struct ringsum_report *report)
 	return result == RINGSUM_OK ? COMMAND_OK : COMMAND_UNDECIDED;
 }
 
-static int verify_one(struct verify_arguments *arguments, const char *path,
-		      struct json_reports *reports)
+/* Tells of a report as it was asked for. Returns the exit status that it comes to. */
+static int take_report(struct verify_arguments *arguments, int result,
+		       struct ringsum_report *report, const struct ringsum_error *err,
+		       struct json_reports *reports)
 {
-	struct ringsum_options options = arguments->options;
-	struct ringsum_report *report = NULL;
-	struct ringsum_error err = { 0 };
-	int result, status, print_status = COMMAND_OK;
+	int status = status_of(result, report), print_status = COMMAND_OK;
 	int is_taken = report_files_count_stdout(&arguments->files, arguments->json) > 0;
 
-	options.progress = progress_note;
-	options.keep_map = arguments->files.html || arguments->files.refetch;
-	result = ringsum_verify_path(path, &options, &report, &err);
-	progress_end();
-	status = status_of(result, report);
 	if (!report || result == RINGSUM_E_NOPROMISE || result == RINGSUM_E_IO)
 		/* A diagnostic, not a result. */
 		fprintf(stderr, "ringsum verify: %s\n",
-			err.message[0] ? err.message : ringsum_result_text(result));
+			err->message[0] ? err->message : ringsum_result_text(result));
 	else if (!is_taken && !(arguments->is_quiet && status == COMMAND_OK))
 		print_status = print_report(report);
 	if (report && arguments->json)
@@ -220,6 +225,105 @@ static int verify_one(struct verify_arguments *arguments, const char *path,
 	report_files_keep(&arguments->files, report);
 	return worse(status, print_status);
 }
+
+static int verify_one(struct verify_arguments *arguments, struct json_reports *reports)
+{
+	struct ringsum_options options = arguments->options;
+	struct ringsum_report *report = NULL;
+	struct ringsum_error err = { 0 };
+	int result;
+
+	options.progress = progress_note;
+	options.keep_map = arguments->files.html || arguments->files.refetch;
+	progress_begin(1, 1);
+	result = ringsum_verify_path(arguments->paths.list[0], &options, &report, &err);
+	progress_end();
+	return take_report(arguments, result, report, &err, reports);
+}
+
+/* ---- many ----------------------------------------------------------------------------------- */
+
+struct telling {
+	struct verify_arguments *arguments;
+	struct json_reports *reports;
+	int status;
+};
+
+static int tell(void *arg, size_t path_index, int result, struct ringsum_report *report,
+		const struct ringsum_error *err)
+{
+	struct telling *telling = arg;
+	int status;
+
+	(void)path_index;
+	progress_end();
+	status = take_report(telling->arguments, result, report, err, telling->reports);
+	telling->status =
+		worse(telling->status, status == COMMAND_USAGE ? COMMAND_UNDECIDED : status);
+	progress_begin(1, 1);
+	return 0;
+}
+
+/* "in all: 98 of 100 checkpoints identical, 1 refused, 1 undecided; ..." */
+static int sum_up(struct verify_arguments *arguments, const struct ringsum_many_totals *totals)
+{
+	static const char format[] = "in all: %llu of %d checkpoints identical%s%s%s; %llu of %llu "
+				     "tensors, %.3g of %.3g GB proven in %.1f s\n";
+	char text[512], refused[48] = "", undecided[48] = "", left_out[64] = "";
+	struct ringsum_error err = { 0 };
+
+	if (totals->paths_refused)
+		snprintf(refused, sizeof(refused), ", %llu refused",
+			 (unsigned long long)totals->paths_refused);
+	if (totals->paths_undecided)
+		snprintf(undecided, sizeof(undecided), ", %llu undecided",
+			 (unsigned long long)totals->paths_undecided);
+	if (totals->paths_left_out)
+		snprintf(left_out, sizeof(left_out), ", %llu not begun",
+			 (unsigned long long)totals->paths_left_out);
+	snprintf(text, sizeof(text), format, (unsigned long long)totals->paths_identical,
+		 arguments->paths.count, refused, undecided, left_out,
+		 (unsigned long long)totals->tensors_identical,
+		 (unsigned long long)totals->tensors_promised, (double)totals->bytes_proven / 1e9,
+		 (double)totals->bytes_promised / 1e9, totals->elapsed_seconds);
+	if (output_write_all("-", text, &err) == RINGSUM_OK)
+		return COMMAND_OK;
+	fprintf(stderr, "ringsum verify: %s\n%s", err.message, text);
+	return COMMAND_UNDECIDED;
+}
+
+static int verify_many(struct verify_arguments *arguments, struct json_reports *reports)
+{
+	struct telling telling = { arguments, reports, COMMAND_OK };
+	struct ringsum_options options = arguments->options;
+	struct ringsum_many_totals totals = { 0 };
+	struct ringsum_error err = { 0 };
+	int result;
+
+	options.progress = progress_note;
+	options.keep_map = arguments->files.html || arguments->files.refetch;
+	progress_begin(1, 1);
+	result = ringsum_verify_many((const char *const *)arguments->paths.list,
+				     (size_t)arguments->paths.count, &options, tell, &telling,
+				     &totals, &err);
+	progress_end();
+	/* Nothing was read, or not all of it; that some are refused or undecided was told. */
+	if (result == RINGSUM_E_INVALID || result == RINGSUM_E_NOMEM || result == RINGSUM_E_IO) {
+		(void)complain(COMMAND_OK, "%s", err.message);
+		return result == RINGSUM_E_INVALID ? COMMAND_USAGE : COMMAND_UNDECIDED;
+	}
+	if (result == RINGSUM_E_CANCELED)
+		(void)complain(COMMAND_OK, "interrupted; not verified: %llu of %d PATHs",
+			       (unsigned long long)totals.paths_left_out, arguments->paths.count);
+	if (result != RINGSUM_OK)
+		telling.status = worse(telling.status, COMMAND_UNDECIDED);
+	if (report_files_count_stdout(&arguments->files, arguments->json) == 0 &&
+	    !(arguments->is_quiet && telling.status == COMMAND_OK))
+		telling.status = worse(telling.status, sum_up(arguments, &totals));
+	return telling.status;
+}
+
+/* ---- the command ---------------------------------------------------------------------------- */
 
 static const char *verdict_text(int status)
 {
@@ -236,7 +340,7 @@ static int write_json(const struct verify_arguments *arguments, struct json_repo
 	struct ringsum_error err = { 0 };
 	int result;
 
-	if (arguments->path_count > 1) {
+	if (arguments->are_many) {
 		append(&whole, "{\"schema\":\"ringsum-reports/1\",\"verdict\":\"");
 		append(&whole, verdict_text(status));
 		append(&whole, "\",\"reports\":[");
@@ -277,36 +381,24 @@ int cmd_verify(int argc, char **argv)
 {
 	struct verify_arguments arguments = { .options = RINGSUM_OPTIONS_INIT };
 	struct json_reports reports = { 0 };
-	int status = parse_arguments(argc, argv, &arguments), i;
+	int status = parse_arguments(argc, argv, &arguments);
 
 	if (status != ARGUMENTS_GOOD)
 		return status;
-	status = COMMAND_OK;
 	start_progress(&arguments);
 	neighbour_make_idle(&arguments.options, &command_verify);
-	/* The first is begun in any case, so that there is a report to write. */
-	for (i = 0; i < arguments.path_count && (i == 0 || !signals_stop_wanted()); i++) {
-		int one;
-
-		progress_begin((unsigned)i + 1, (unsigned)arguments.path_count);
-		one = verify_one(&arguments, arguments.paths[i], &reports);
-		/* With the first PATH nothing was read yet, and no other would fare better. */
-		if (one == COMMAND_USAGE && i == 0)
-			break;
-		status = worse(status, one == COMMAND_USAGE ? COMMAND_UNDECIDED : one);
-	}
+	status = arguments.are_many ? verify_many(&arguments, &reports)
+				    : verify_one(&arguments, &reports);
 	progress_stop();
-	if (i == 0)
-		return COMMAND_USAGE;
-	if (i < arguments.path_count) {
-		fprintf(stderr, "ringsum verify: interrupted; not verified: %d of %d PATHs\n",
-			arguments.path_count - i, arguments.path_count);
+	if (arguments.paths.is_incomplete && status != COMMAND_USAGE)
 		status = worse(status, COMMAND_UNDECIDED);
+	if (status != COMMAND_USAGE) {
+		if (arguments.json)
+			status = worse(status, write_json(&arguments, &reports, status));
+		status = worse(status, report_files_write(&arguments.files, &command_verify,
+							  verdict_text(status)));
 	}
-	if (arguments.json)
-		status = worse(status, write_json(&arguments, &reports, status));
-	status = worse(status,
-		       report_files_write(&arguments.files, &command_verify, verdict_text(status)));
 	free(reports.text);
+	paths_free(&arguments.paths);
 	return status;
 }
