@@ -118,6 +118,71 @@ void fuzz_text_deinit(struct fuzz_text *text)
 
 /* ---- second opinions --------------------------------------------------------------------- */
 
+/* The value of "\uXXXX" at the beginning of a text, -1 where that does not stand there. */
+static int escaped_unit(const char *text, size_t size)
+{
+	static const char digits[] = "00112233445566778899aAbBcCdDeEfF";
+	int value = 0;
+
+	if (size < 6 || text[0] != '\\' || text[1] != 'u')
+		return -1;
+	for (size_t i = 2; i < 6; i++) {
+		const char *found = memchr(digits, text[i], 32);
+
+		if (!found)
+			return -1;
+		value = value * 16 + (int)(found - digits) / 2;
+	}
+	return value;
+}
+
+/*
+ * Writes a pair of escaped surrogates as UTF-8 where json-c 0.16 has no right to be asked: it looks
+ * at the character that a pair makes as if it were half of a pair again, and so makes U+FFFD of
+ * those whose low 16 bits are D800 to DFFF. "\ud836\ude00" (U+1DA00) is one. The bits that count are
+ * the low six of the first half. Returns what the pair took: 12, or 0 where there is none.
+ */
+static size_t respell_pair(const char *text, size_t size, char utf8[4])
+{
+	int high = escaped_unit(text, size), low;
+	uint32_t point;
+
+	if (high < 0xd800 || high > 0xdbff || (high & 0x3e) != 0x36)
+		return 0;
+	low = escaped_unit(text + 6, size - 6);
+	if (low < 0xdc00 || low > 0xdfff)
+		return 0;
+	point = 0x10000 + ((uint32_t)(high & 0x3ff) << 10) + (uint32_t)(low & 0x3ff);
+	utf8[0] = (char)(0xf0 | point >> 18);
+	for (unsigned i = 1; i < 4; i++)
+		utf8[i] = (char)(0x80 | (point >> (18 - 6 * i) & 0x3f));
+	return 12;
+}
+
+/* The same text, with what json-c reads wrong as an escape spelled as UTF-8; returns its size. */
+static size_t respell_for_json_c(char *text, size_t size)
+{
+	size_t from = 0, to = 0, taken;
+	char utf8[4];
+
+	while (from < size) {
+		taken = respell_pair(text + from, size - from, utf8);
+		if (taken) {
+			memcpy(text + to, utf8, sizeof(utf8));
+			to += sizeof(utf8);
+			from += taken;
+			continue;
+		}
+		/* What a backslash takes with it begins no escape of its own. */
+		taken = text[from] == '\\' && size - from > 1 ? 2 : 1;
+		memmove(text + to, text + from, taken);
+		to += taken;
+		from += taken;
+	}
+	text[to] = '\0';
+	return to;
+}
+
 bool fuzz_json_c_parse(const char *text, size_t size, int depth_max, struct json_object **root_out)
 {
 	struct json_tokener *tokener = json_tokener_new_ex(depth_max);
@@ -126,6 +191,7 @@ bool fuzz_json_c_parse(const char *text, size_t size, int depth_max, struct json
 	struct json_object *root;
 
 	FUZZ_CHECK(tokener && size < INT_MAX);
+	size = respell_for_json_c(copy, size);
 	json_tokener_set_flags(tokener, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
 	/* With the NUL, which ends a number that nothing follows. */
 	root = json_tokener_parse_ex(tokener, copy, (int)size + 1);
